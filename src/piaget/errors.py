@@ -1,0 +1,24 @@
+"""The errors that piaget raises about what it was given."""
+
+
+class PiagetError(Exception):
+    """Anything a user can put right; its text says what was found and what was expected."""
+
+
+class TaskError(PiagetError, ValueError):
+    """A task's data is not usable."""
+
+
+class SettingError(PiagetError, ValueError):
+    """A setting has a wrong value, or settings do not fit together."""
+
+
+class UnknownTaskError(PiagetError, KeyError):
+    """A task's name is not known to the learner, or the task is still pending."""
+
+    def __str__(self) -> str:  # KeyError would show the text in quotes
+        return str(self.args[0])
+
+
+class LoadError(PiagetError):
+    """A folder does not hold a learner that can be loaded."""

@@ -1,0 +1,226 @@
+"""The network around the components: encoder, structure, decoder; and the loss of a batch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from piaget.components import Components, Shape, uniform
+from piaget.errors import SettingError
+from piaget.noise import unpack
+from piaget.objective import sample_losses
+from piaget.structures import Keep, Structure
+from piaget.trees import Tree, map_tree
+
+EncoderMode = Literal["learned", "fixed", "shared", "none"]
+DecoderMode = Literal["learned", "shared"]
+
+
+def draw_affine(generator: torch.Generator, inputs: int, outputs: int, dtype: torch.dtype) -> Tree:
+    """weight (inputs, outputs): in this order its gradient x^T g needs no transposed copy."""
+    return {
+        "weight": uniform(generator, (inputs, outputs), inputs, dtype),
+        "bias": uniform(generator, (outputs,), inputs, dtype),
+    }
+
+
+def affine(params: Tree, x: Tensor) -> Tensor:
+    return torch.addmm(params["bias"], x, params["weight"])
+
+
+@dataclass(frozen=True)
+class Model:
+    """How an input becomes an output, without any parameters.
+
+    Parameters come in groups: `components` (shared, stacked), `own` (one task's encoder,
+    structure and decoder) and `io` (an encoder or decoder that all tasks share).
+    """
+
+    components: Components
+    structure: Structure
+    depth: int
+    encoder: EncoderMode
+    decoder: DecoderMode
+
+    def shapes(self, input_shape: Shape) -> list[Shape]:
+        """What enters depth 0, 1, ..., and what leaves the last one."""
+        shapes = [input_shape if self.encoder == "none" else self._hidden()]
+        for _ in range(self.depth):
+            shapes.append(self.components.output_shape(shapes[-1]))
+        return shapes
+
+    def draw_own(
+        self, generator: torch.Generator, input_shape: Shape, k: int, outputs: int, dtype: torch.dtype
+    ) -> Tree:
+        """A new task's parameters; for a shared part, the tree is left empty."""
+        shapes = self.shapes(input_shape)
+        structure = self.structure
+        own: Tree = {"encoder": {}, "decoder": {}}
+        if self.encoder in ("learned", "fixed"):
+            own["encoder"] = self._draw_encoder(generator, input_shape, dtype)
+        own["structure"] = structure.draw(generator, self.components, shapes, k, outputs, dtype)
+        if self.decoder == "learned" and not self.components.whole_model:
+            own["decoder"] = draw_affine(generator, math.prod(shapes[-1]), outputs, dtype)
+        return own
+
+    def draw_io(
+        self, generator: torch.Generator, input_shape: Shape, outputs: int, dtype: torch.dtype
+    ) -> Tree:
+        """The encoder and decoder that all tasks share, if they do."""
+        io: Tree = {}
+        if self.encoder == "shared":
+            io["encoder"] = self._draw_encoder(generator, input_shape, dtype)
+        if self.decoder == "shared":
+            io["decoder"] = draw_affine(
+                generator, math.prod(self.shapes(input_shape)[-1]), outputs, dtype
+            )
+        return io
+
+    def _draw_encoder(
+        self, generator: torch.Generator, input_shape: Shape, dtype: torch.dtype
+    ) -> Tree:
+        return draw_affine(generator, math.prod(input_shape), math.prod(self._hidden()), dtype)
+
+    def _hidden(self) -> Shape:
+        hidden = self.components.hidden
+        if hidden is None:
+            raise SettingError(
+                f"encoder={self.encoder!r}, but {type(self.components).__name__} components take "
+                "raw inputs; expected encoder='none'"
+            )
+        return hidden
+
+    def encode(self, encoder: Tree, x: Tensor) -> Tensor:
+        """x (B, *input shape) -> what enters depth 0."""
+        if self.encoder == "none":
+            return x
+        return affine(encoder, x.flatten(1)).unflatten(1, self._hidden())
+
+    def decode(self, decoder: Tree, features: Tensor) -> Tensor:
+        """What leaves the last depth -> outputs (B, columns)."""
+        features = features.reshape(len(features), -1)
+        if self.components.whole_model:
+            return features
+        return affine(decoder, features)
+
+    def forward(
+        self,
+        params: Tree,
+        h: Tensor,
+        keep: Keep,
+        visible: Tensor,
+        first: Tensor | None = None,
+    ) -> Tensor:
+        """From what enters depth 0 (one task's) to the outputs (B, columns)."""
+        own, io = params["own"], params["io"]
+        features = self.structure.body(
+            self.components, params["components"], own["structure"], h, keep, visible, first
+        )
+        return self.decode(io.get("decoder", own["decoder"]), features)
+
+    def encoder_of(self, params: Tree) -> Tree:
+        return params["io"].get("encoder", params["own"]["encoder"])
+
+    @torch.no_grad()
+    def outputs(self, params: Tree, x: Tensor, visible: Tensor, rows: int = 1024) -> Tensor:
+        """Outputs for any number of inputs, without dropout, a block of rows at a time."""
+        keep: Keep = [None] * self.depth
+        encoder = self.encoder_of(params)
+        return torch.cat(
+            [self.forward(params, self.encode(encoder, part), keep, visible) for part in x.split(rows)]
+        )
+
+    def depth_inputs(self, params: Tree, x: Tensor, visible: Tensor) -> Iterator[Tensor]:
+        """What enters each depth, without dropout."""
+        h = self.encode(self.encoder_of(params), x)
+        structure, own = self.structure, params["own"]["structure"]
+        for depth in range(self.depth):
+            yield h
+            prepared = structure.prepare(own, visible)
+            outputs = self.components.apply(params["components"], h)
+            h = structure.combine(self.components, prepared, depth, h, outputs, visible)
+
+
+@dataclass(frozen=True)
+class BatchLoss:
+    """The loss of one batch of one run: a pure function of tensors.
+
+    params: the groups `components`, `own`, `io`, and `candidate` while a new component is tried.
+    fixed:  visible (k,) or (1+T, k); slot (k,), the candidate's place; task, the objective's
+            description; with replay also table, the T past tasks' own parameters.
+    rows:   the batch: column (B,), value (B,); x (B, ...) if the encoder learns, else
+            h (B, ...), which enters depth 0; first (B, k, ...) if depth 0's outputs are constant;
+            with replay, task (B,): 0 for the current task, 1 + t for past task t.
+    weight: (B,) 1, or 0 for padding.  noise: packed dropout bits.  hide: (), hide the candidate.
+    """
+
+    model: Model
+    shapes: tuple[Shape, ...]
+    replay: bool
+
+    def __call__(
+        self, params: Tree, fixed: Tree, rows: Tree, weight: Tensor, noise: Tensor, hide: Tensor
+    ) -> Tensor:
+        model = self.model
+        slot = fixed["slot"]
+        visible = fixed["visible"] & ~(slot & hide)
+        keep = self._keep(noise, weight.dtype)
+        h, first = self._depth_zero(params, rows), rows.get("first")
+        if "candidate" in params:
+            candidate = params["candidate"]
+            params = params | {"components": put(params["components"], candidate, slot)}
+            if first is not None:
+                fresh = model.components.apply_one(candidate, h)[:, None]
+                first = torch.where(slot.view(-1, *(1,) * (first.ndim - 2)), fresh, first)
+        if self.replay:
+            out, task = self._mixed(params, fixed, rows["task"], h, keep, visible)
+        else:
+            out, task = model.forward(params, h, keep, visible, first), fixed["task"]
+        losses = sample_losses(out, rows["column"], rows["value"], task)
+        return (losses * weight).sum() / weight.sum().clamp(min=1)
+
+    def _keep(self, noise: Tensor, dtype: torch.dtype) -> list[Any]:
+        if self.model.components.dropout == 0:
+            return [None] * self.model.depth
+        return unpack(noise, self.shapes[1:], self.model.components.dropout, dtype)
+
+    def _depth_zero(self, params: Tree, rows: Tree) -> Tensor:
+        if "x" not in rows:
+            return rows["h"]
+        h = self.model.encode(self.model.encoder_of(params), rows["x"])
+        # Past tasks' samples are stored encoded: only the current task's encoder still learns.
+        if "h" not in rows:
+            return h
+        current = (rows["task"] == 0).view(-1, *(1,) * (h.ndim - 1))
+        return torch.where(current, h, rows["h"])
+
+    def _mixed(
+        self, params: Tree, fixed: Tree, task: Tensor, h: Tensor, keep: list[Any], visible: Tensor
+    ) -> tuple[Tensor, Tree]:
+        """Each sample goes through its own task's structure and decoder: a vmap over samples."""
+        current = {name: params["own"][name] for name in ("structure", "decoder")}
+        own = map_tree(
+            lambda now, past: torch.cat([now[None], past])[task], current, fixed["table"]
+        )
+        kept = [k for k in keep if k is not None]
+
+        def one(own: Tree, h: Tensor, kept: list[Tensor], visible: Tensor) -> Tensor:
+            bits: Keep = [k[None] for k in kept] if kept else keep
+            return self.model.forward(params | {"own": own}, h[None], bits, visible)[0]
+
+        out = torch.func.vmap(one)(own, h, kept, visible[task])
+        return out, map_tree(lambda t: t[task], fixed["task"])
+
+
+def put(components: Tree, candidate: Tree, slot: Tensor) -> Tree:
+    """The stacked components with the candidate's parameters in its slot (k,) bool."""
+    return map_tree(
+        lambda stack, new: torch.where(slot.view(-1, *(1,) * (stack.ndim - 1)), new, stack),
+        components,
+        candidate,
+    )

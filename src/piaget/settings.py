@@ -1,0 +1,237 @@
+"""A learner's settings: names and numbers resolved to parts that fit together."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+
+from piaget.adaptation import Adaptation, Frozen, KroneckerEWC, NaiveFineTuning, Replay, named_adaptation
+from piaget.components import Components, Conv, Dense, Linear, named_components
+from piaget.errors import LoadError, SettingError
+from piaget.expansion import ComponentDropout, Expansion, NoExpansion
+from piaget.model import DecoderMode, EncoderMode, Model
+from piaget.schedule import Joint, Schedule, Staged
+from piaget.structures import (
+    LinearCombination,
+    Monolithic,
+    SoftGating,
+    SoftOrdering,
+    Structure,
+    named_structure,
+)
+
+ALGORITHMS = ("dynamic", "compositional", "joint", "no-components")
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """A schedule and an expansion; `monolithic` replaces the structure by a single network."""
+
+    schedule: Schedule
+    expansion: Expansion = NoExpansion()  # noqa: RUF009  (frozen, without state)
+    monolithic: bool = False
+    name: str = "custom"
+
+
+def named_algorithm(name: str, epochs: int) -> Algorithm:
+    """The paper's algorithms for so many epochs a task; the last one adapts."""
+    staged = Staged(epochs - 1, max(epochs - 1, 1), 1)
+    algorithms = {
+        "dynamic": Algorithm(staged, ComponentDropout(), name=name),
+        "compositional": Algorithm(staged, name=name),
+        "joint": Algorithm(Joint(epochs), name=name),
+        "no-components": Algorithm(Joint(epochs), monolithic=True, name=name),
+    }
+    if name not in algorithms:
+        raise SettingError(
+            f"algorithm={name!r}; expected one of {', '.join(ALGORITHMS)}, or an Algorithm object"
+        )
+    return algorithms[name]
+
+
+@dataclass(frozen=True)
+class Settings:
+    structure: Structure
+    adaptation: Adaptation
+    algorithm: Algorithm
+    components: Components
+    initial_components: int
+    depth: int
+    encoder: EncoderMode
+    decoder: DecoderMode
+    initial_tasks: int
+    initial_epochs: int
+    batch_size: int | None
+    learning_rate: float
+    seed: int
+    device: str
+    dtype: str
+
+    @property
+    def model(self) -> Model:
+        return Model(self.components, self.structure, self.depth, self.encoder, self.decoder)
+
+    @property
+    def torch_dtype(self) -> torch.dtype:
+        return getattr(torch, self.dtype)  # type: ignore[no-any-return]
+
+    @property
+    def method(self) -> str:
+        return f"{self.structure.name}/{self.adaptation.name}/{self.algorithm.name}"
+
+    def stages(self) -> list[Any]:
+        """The stage of every epoch of a task; with frozen components, all of them assimilate."""
+        stages = self.algorithm.schedule.stages()
+        if self.adaptation.trains_components:
+            return list(stages)
+        return ["assimilation"] * len(stages)
+
+
+def resolve(
+    structure: str | Structure,
+    adaptation: str | Adaptation,
+    algorithm: str | Algorithm,
+    components: str | Components | None,
+    initial_components: int,
+    depth: int | None,
+    encoder: EncoderMode | None,
+    decoder: DecoderMode,
+    epochs: int | None,
+    initial_tasks: int,
+    initial_epochs: int | None,
+    batch_size: int | Literal["all"] | None,
+    learning_rate: float,
+    seed: int,
+    device: str,
+    dtype: str,
+) -> Settings:
+    """Fills in the paper's values for what is not given, and checks that all fits together."""
+    if isinstance(structure, str):
+        structure = named_structure(structure)
+    if isinstance(adaptation, str):
+        adaptation = named_adaptation(adaptation)
+    linear = isinstance(structure, LinearCombination)
+    if components is None:
+        components = Linear() if linear else Dense()
+    elif isinstance(components, str):
+        components = named_components(components)
+    if linear != components.whole_model and not isinstance(structure, Monolithic):
+        raise SettingError(
+            f"structure {structure.name!r} with {type(components).__name__} components; linear "
+            "combinations go with linear components, and other structures with other ones"
+        )
+    if epochs is None:
+        epochs = 10_000 if components.whole_model else 100
+    if isinstance(algorithm, str):
+        algorithm = named_algorithm(algorithm, epochs)
+    if depth is None:
+        depth = 1 if components.whole_model else initial_components
+    if algorithm.monolithic:
+        structure = Monolithic()
+    if isinstance(structure, Monolithic):
+        initial_components = depth
+    if algorithm.expansion.proposes and not structure.expandable:
+        raise SettingError(
+            f"structure {structure.name!r} cannot take new components; expected the algorithm "
+            "'joint' or 'no-components'"
+        )
+    if encoder is None:
+        encoder = "none" if components.hidden is None else "learned"
+    if batch_size is None:
+        batch_size = "all" if components.whole_model else 32
+    numbers = {
+        "initial_components": initial_components,
+        "depth": depth,
+        "epochs": epochs,
+        "initial_tasks": initial_tasks,
+        "batch_size": 1 if batch_size == "all" else batch_size,
+    }
+    for name, number in numbers.items():
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise SettingError(f"{name}={number!r}; expected a whole number, 1 or more")
+    if not learning_rate > 0:
+        raise SettingError(f"learning_rate={learning_rate!r}; expected a positive number")
+    if encoder not in ("learned", "fixed", "shared", "none"):
+        raise SettingError(f"encoder={encoder!r}; expected learned, fixed, shared or none")
+    if decoder not in ("learned", "shared"):
+        raise SettingError(f"decoder={decoder!r}; expected learned or shared")
+    if dtype not in ("float32", "float64"):
+        raise SettingError(f"dtype={dtype!r}; expected float32 or float64")
+    if encoder != "none" and components.hidden is None:
+        raise SettingError(
+            f"encoder={encoder!r} with {type(components).__name__} components, which take raw "
+            "inputs; expected encoder='none'"
+        )
+    return Settings(
+        structure=structure,
+        adaptation=adaptation,
+        algorithm=algorithm,
+        components=components,
+        initial_components=initial_components,
+        depth=depth,
+        encoder=encoder,
+        decoder=decoder,
+        initial_tasks=initial_tasks,
+        initial_epochs=epochs if initial_epochs is None else initial_epochs,
+        batch_size=None if batch_size == "all" else batch_size,
+        learning_rate=learning_rate,
+        seed=seed,
+        device=str(device),
+        dtype=dtype,
+    )
+
+
+# --- as JSON ------------------------------------------------------------------------------------
+
+PARTS: dict[str, type] = {
+    c.__name__: c
+    for c in (
+        LinearCombination, SoftOrdering, SoftGating, Monolithic,
+        NaiveFineTuning, Replay, KroneckerEWC, Frozen,
+        Algorithm, Staged, Joint, NoExpansion, ComponentDropout,
+        Dense, Conv, Linear,
+    )
+}  # fmt: skip
+
+
+def to_json(part: Any) -> Any:
+    """Settings as plain data. A part of the user's own is only named."""
+    if not dataclasses.is_dataclass(part) or isinstance(part, type):
+        if part is None or isinstance(part, bool | int | float | str):
+            return part
+        return {"custom": f"{type(part).__module__}.{type(part).__qualname__}"}
+    if type(part) is not Settings and PARTS.get(type(part).__name__) is not type(part):
+        return {"custom": f"{type(part).__module__}.{type(part).__qualname__}"}
+    fields = {f.name: to_json(getattr(part, f.name)) for f in dataclasses.fields(part)}
+    return {"part": type(part).__name__, **fields}
+
+
+def from_json(data: Any, given: dict[str, Any]) -> Settings:
+    """The inverse; `given` holds the parts of the user's own, by the name of the setting."""
+
+    def build(value: Any, where: str) -> Any:
+        if where in given:
+            return given[where]
+        if not isinstance(value, dict):
+            return value
+        if "custom" in value:
+            raise LoadError(
+                f"the learner was made with {where}={value['custom']}, which is not part of "
+                f"piaget; pass it again: Learner.load(folder, {where}=...)"
+            )
+        kind = value.get("part")
+        if kind not in PARTS:
+            raise LoadError(f"{where}: unknown part {kind!r}")
+        fields = {k: build(v, k) for k, v in value.items() if k != "part"}
+        try:
+            return PARTS[kind](**fields)
+        except TypeError as error:
+            raise LoadError(f"{where}: {error}") from error
+
+    names = {f.name for f in dataclasses.fields(Settings)}
+    if set(data) - {"part"} != names:
+        raise LoadError("the settings are incomplete or unknown")
+    return Settings(**{name: build(data[name], name) for name in names})

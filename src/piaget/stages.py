@@ -1,0 +1,332 @@
+"""A stage of one run: which parameters learn, which data they see, in which batches.
+
+`Stage.work` lays everything out as tensors for a given number of component slots, so that runs
+with different numbers of components can be stacked; what is constant during the stage is computed
+here, once. `Stage.plan` draws an epoch. `Stage.commit` takes the results back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from piaget.adaptation import Adaptation
+from piaget.expansion import Expansion
+from piaget.model import BatchLoss, Model
+from piaget.noise import draw_bits, packed_bytes
+from piaget.objective import describe, target_rows
+from piaget.schedule import Stage as StageName
+from piaget.state import State, TaskRecord, resize_moments, resize_own
+from piaget.trees import Tree, map_tree, resize
+
+NOISE_BLOCK = 2**25  # bytes of dropout bits drawn at a time
+FIRST_OUTPUTS = 2**30  # bytes up to which depth 0's outputs are kept for a whole stage
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The data of one group of samples, and how its loss is computed."""
+
+    loss: BatchLoss
+    roles: dict[str, str]  # role in the loss -> name of a parameter group
+    trained: tuple[str, ...]  # the roles that learn
+    fixed: Tree  # tensors that the loss only reads
+    bank: Tree  # tensors (n, ...): a batch takes rows of them by index
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """A stage as tensors. With several runs stacked, every tensor has a leading run axis."""
+
+    groups: dict[str, Tree]
+    moments: dict[str, Tree]
+    parts: list[Part]
+
+
+@dataclass(frozen=True, eq=False)
+class PartPlan:
+    """One epoch over one part: S batches of B rows, each used once a pass (P)."""
+
+    index: Tensor  # (S, B)
+    weight: Tensor  # (S, B)
+    touched: Tensor  # (S, P, k): the components that some sample of the batch may use
+    noise: Iterator[Tensor]  # S * P packed dropout bits (B, slots, bytes)
+
+
+@dataclass(eq=False)
+class Stage:
+    name: StageName
+    epochs: int
+    model: Model
+    adaptation: Adaptation
+    expansion: Expansion
+    batch: int | None  # None: all samples at once
+    state: State
+    data: list[tuple[TaskRecord, Tensor, Tensor]]  # what learns; several only in initialization
+    after_epoch: Callable[[Callable[[], None]], None]  # told of each epoch, with a way to commit
+
+    # --- what learns ---------------------------------------------------------------------------
+
+    @property
+    def trained(self) -> tuple[str, ...]:
+        shared = ("components", "io") if self.state.io else ("components",)
+        candidate = ("candidate",) if self.candidate else ()
+        learning_own = () if self.model.structure.fixed_initially else ("own",)
+        return {
+            "initialization": shared + learning_own,
+            "assimilation": ("own", *candidate),
+            "adaptation": shared,
+            "joint": (*shared, "own"),
+        }[self.name]
+
+    @property
+    def candidate(self) -> bool:
+        progress = self.state.progress
+        return progress is not None and progress.candidate
+
+    @property
+    def passes(self) -> tuple[bool, ...]:
+        return self.expansion.passes if self.candidate else (False,)
+
+    @property
+    def replay(self) -> list[Tree]:
+        shares = "components" in self.trained and self.name != "initialization"
+        return self.adaptation.replay(self.state.memory) if shares else []
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """The component slots and output columns that are needed."""
+        records = self.state.records.values() if self.replay else [r for r, _, _ in self.data]
+        return self.state.k, max(record.outputs for record in records)
+
+    # --- laid out as tensors ---------------------------------------------------------------------
+
+    def work(self, k: int, outputs: int) -> Work:
+        state, structure = self.state, self.model.structure
+
+        def slots(tree: Tree) -> Tree:
+            return map_tree(lambda p: resize(p, 0, k), tree)
+
+        groups = {"components": slots(state.components), "io": state.io}
+        moments = {"components": slots(state.moments), "io": state.io_moments}
+        if self.candidate:
+            groups["candidate"] = map_tree(lambda p: p[-1], state.components)
+            moments["candidate"] = map_tree(lambda p: p[-1], state.moments)
+        parts = []
+        for i, (record, x, y) in enumerate(self.data):
+            own = f"own{i}"
+            groups[own] = resize_own(record.own, structure, k, outputs)
+            if "own" in self.trained:
+                moments[own] = resize_moments(
+                    state.progress.moments[record.name],  # type: ignore[union-attr]
+                    lambda tree: resize_own(tree, structure, k, outputs),
+                )
+            parts += self._parts(record, own, groups, x, y, k, outputs)
+        learned = {part.roles[role] for part in parts for role in part.trained}
+        return Work(
+            groups={
+                name: map_tree(torch.clone, g) if name in learned else g for name, g in groups.items()
+            },
+            moments={
+                name: map_tree(torch.clone, m) for name, m in moments.items() if name in learned
+            },
+            parts=parts,
+        )
+
+    def _parts(
+        self,
+        record: TaskRecord,
+        own: str,
+        groups: dict[str, Tree],
+        x: Tensor,
+        y: Tensor,
+        k: int,
+        outputs: int,
+    ) -> list[Part]:
+        """The current task's part, joined by the stored samples that have its form.
+
+        Stored samples of another form (images of another size) make parts of their own.
+        """
+        model = self.model
+        roles = {"components": "components", "io": "io", "own": own}
+        if self.candidate and "candidate" in self.trained:
+            roles["candidate"] = "candidate"
+        params = {role: groups[name] for role, name in roles.items()}
+        current = self._rows(params, x) | target_rows(record.kind, y, outputs, x.dtype)
+        shape = model.shapes(record.input_shape)[0]
+        by_shape: dict[tuple[int, ...], list[Tree]] = {shape: []}
+        for stored in self.replay:
+            entering = model.shapes(tuple(stored["h"].shape[1:])) if model.encoder == "shared" else None
+            form = tuple(entering[0]) if entering else tuple(stored["h"].shape[1:])
+            by_shape.setdefault(form, []).append(stored)
+        parts = [
+            self._part(roles, self.trained, record, current, by_shape.pop(shape), k, outputs)
+        ]
+        for others in by_shape.values():
+            trained = tuple(role for role in self.trained if role != "own")
+            parts.append(self._part(roles, trained, record, None, others, k, outputs))
+        return parts
+
+    def _rows(self, params: Tree, x: Tensor) -> Tree:
+        """The current task's rows, as far as they can be computed before training."""
+        model = self.model
+        encoder_learns = (model.encoder == "learned" and "own" in self.trained) or (
+            model.encoder == "shared" and "io" in self.trained
+        )
+        if encoder_learns:
+            return {"x": x}
+        with torch.no_grad():
+            h = torch.cat([model.encode(model.encoder_of(params), part) for part in x.split(1024)])
+            rows = {"h": h}
+            if "components" not in self.trained:
+                shape = model.components.output_shape(tuple(h.shape[1:]))
+                slots = next(iter(params["components"].values())).shape[0]
+                if len(h) * slots * math.prod(shape) * h.element_size() <= FIRST_OUTPUTS:
+                    firsts = [
+                        model.structure.first_outputs(model.components, params["components"], part)
+                        for part in h.split(1024)
+                    ]
+                    rows["first"] = torch.cat(firsts)
+        return rows
+
+    def _part(
+        self,
+        roles: dict[str, str],
+        trained: tuple[str, ...],
+        record: TaskRecord,
+        current: Tree | None,
+        stored: list[Tree],
+        k: int,
+        outputs: int,
+    ) -> Part:
+        device = next(iter(self.state.components.values())).device
+        past = [list(self.state.records.values())[int(s["task"])] for s in stored]
+        records = [record, *past]
+        slot = torch.zeros(k, dtype=torch.bool)
+        slot[self.state.k - 1] = self.candidate
+        tasks = [describe(r.kind, r.classes, outputs) for r in records]
+        fixed: Tree = {
+            "slot": slot,
+            "visible": torch.stack([r.visible(k) for r in records]),
+            "task": map_tree(lambda *t: torch.stack(t), *tasks),
+        }
+        if stored:
+            table = [resize_own(r.own, self.model.structure, k, outputs) for r in past]
+            cut = [{"structure": t["structure"], "decoder": t["decoder"]} for t in table]
+            fixed["table"] = map_tree(lambda *t: torch.stack(t), *cut)
+            bank = self._union(current, stored, past, outputs)
+        else:
+            fixed |= {"visible": fixed["visible"][0], "task": tasks[0]}
+            assert current is not None
+            bank = current
+        fixed = map_tree(lambda t: t.to(device), fixed)
+        if "components" in trained:
+            fixed["memory"] = self.adaptation.constants(self.state.memory, k)
+        shapes = self.model.shapes(tuple(bank.get("h", bank.get("x")).shape[1:]))
+        loss = BatchLoss(self.model, tuple(shapes), replay=bool(stored))
+        return Part(loss, roles, trained, fixed, bank)
+
+    def _union(
+        self, current: Tree | None, stored: list[Tree], past: list[TaskRecord], outputs: int
+    ) -> Tree:
+        """The task's rows and all stored samples in one bank; `task` tells whose a row is."""
+        name = "x" if self.model.encoder == "shared" and "io" in self.trained else "h"
+        parts = []
+        for i, (s, r) in enumerate(zip(stored, past, strict=True)):
+            rows = target_rows(r.kind, s["y"], outputs, s["h"].dtype)
+            h = s["h"]
+            if self.model.encoder == "shared" and name == "h":
+                h = self.model.encode(self.state.io["encoder"], h)
+            parts.append(rows | {name: h, "task": torch.full_like(rows["column"], i + 1)})
+        if current is not None:
+            current = {key: rows for key, rows in current.items() if key != "first"}
+            parts.insert(0, current | {"task": torch.zeros_like(current["column"])})
+        keys = {key for part in parts for key in part}
+        bank = {}
+        for key in sorted(keys):
+            like = next(part[key] for part in parts if key in part)
+            bank[key] = torch.cat(
+                [
+                    part[key] if key in part else like.new_zeros(len(part["column"]), *like.shape[1:])
+                    for part in parts
+                ]
+            )
+        return bank
+
+    # --- an epoch ----------------------------------------------------------------------------------
+
+    def plan(self, work: Work) -> list[PartPlan]:
+        """Shuffles and noise for one epoch, from the run's own generator."""
+        return [self._plan_part(part) for part in work.parts]
+
+    def _plan_part(self, part: Part) -> PartPlan:
+        n = len(part.bank["column"])
+        size = self.batch or n
+        steps = math.ceil(n / size)
+        order = torch.randperm(n, generator=self.state.generator)
+        index = resize(order, 0, steps * size).view(steps, size)
+        weight = (torch.arange(steps * size) < n).view(steps, size)
+        k = self.state.k
+        seen = part.fixed["visible"][..., :k].cpu()  # (k,) or (1 + T, k)
+        if "task" in part.bank:
+            whose = part.bank["task"].cpu()[index]  # (S, B)
+            seen = (seen[whose] & weight[:, :, None]).any(1)  # (S, k)
+        hidden = torch.tensor(self.passes)[:, None] & part.fixed["slot"][:k].cpu()  # (P, k)
+        touched = seen.expand(steps, k)[:, None] & ~hidden
+        return PartPlan(index, weight, touched, self._noise(part, steps * len(self.passes), size))
+
+    def _noise(self, part: Part, steps: int, size: int) -> Iterator[Tensor]:
+        kind = self.model.components
+        if kind.dropout == 0:
+            while True:
+                yield torch.zeros(size, 1, 0, dtype=torch.uint8)
+        slots = self.model.structure.noise_slots(self.state.k)
+        shape = (size, slots, packed_bytes(part.loss.shapes[1:]))
+        block = max(1, NOISE_BLOCK // math.prod(shape))
+        for start in range(0, steps, block):
+            yield from draw_bits(
+                self.state.generator, (min(block, steps - start), *shape), kind.dropout
+            )
+
+    # --- back into the state -------------------------------------------------------------------
+
+    def commit(self, groups: dict[str, Tree], moments: dict[str, Tree]) -> None:
+        """Takes one run's parameters and moments over into its state (as copies)."""
+        state, structure = self.state, self.model.structure
+
+        def slots(tree: Tree) -> Tree:
+            return map_tree(lambda p: resize(p, 0, state.k).clone(), tree)
+
+        if "components" in moments:
+            state.components = slots(groups["components"])
+            state.moments = slots(moments["components"])
+        if "candidate" in moments:
+            state.components = map_tree(_with_last, state.components, groups["candidate"])
+            state.moments = map_tree(_with_last, state.moments, moments["candidate"])
+        if "io" in moments:
+            state.io = map_tree(torch.clone, groups["io"])
+            state.io_moments = map_tree(torch.clone, moments["io"])
+        for i, (record, _, _) in enumerate(self.data):
+            own = f"own{i}"
+            if own in moments:
+
+                def sized(tree: Tree, record: TaskRecord = record) -> Tree:
+                    return map_tree(
+                        torch.clone, resize_own(tree, structure, record.k, record.outputs)
+                    )
+
+                record.own = sized(groups[own])
+                assert state.progress is not None
+                own_moments = resize_moments(moments[own], sized)
+                own_moments["count"] = own_moments["count"].clone()
+                state.progress.moments[record.name] = own_moments
+
+
+def _with_last(stack: Tensor, last: Tensor) -> Tensor:
+    stack = stack.clone()
+    stack[-1] = last
+    return stack

@@ -1,0 +1,85 @@
+"""What a learner knows: everything that has to survive a save."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from piaget.components import Shape
+from piaget.objective import output_width
+from piaget.structures import Structure
+from piaget.tasks import Kind, Task
+from piaget.trees import Tree, map_tree, resize
+
+
+@dataclass
+class TaskRecord:
+    """A task the learner has met: what it is, and its own parameters."""
+
+    name: str
+    kind: Kind
+    classes: int
+    labels: tuple[Any, ...] | None
+    input_shape: Shape
+    stream: str
+    k: int  # it may use the first k components
+    own: Tree
+    usage: torch.Tensor | None = None  # (k, depths), how it weighs the components
+
+    @property
+    def outputs(self) -> int:
+        return output_width(self.kind, self.classes)
+
+    def visible(self, k: int) -> torch.Tensor:
+        return torch.arange(k) < self.k
+
+
+@dataclass
+class Progress:
+    """A task (or the initial tasks) being learned: how far it is."""
+
+    tasks: list[str]
+    moments: dict[str, Tree]  # Adam's state of each task's own parameters
+    generator: torch.Tensor  # the generator's state at that point
+    epoch: int = 0
+    candidate: bool = False  # the last component is on trial
+
+
+@dataclass
+class State:
+    generator: torch.Generator
+    components: Tree = field(default_factory=dict)  # stacked (k, ...); empty before initialization
+    moments: Tree = field(default_factory=dict)
+    io: Tree = field(default_factory=dict)
+    io_moments: Tree = field(default_factory=dict)
+    memory: Tree = field(default_factory=dict)
+    records: dict[str, TaskRecord] = field(default_factory=dict)
+    pending: dict[str, Task] = field(default_factory=dict)
+    progress: Progress | None = None
+
+    @property
+    def k(self) -> int:
+        return len(self.moments["count"]) if self.moments else 0
+
+
+def resize_own(own: Tree, structure: Structure, k: int, outputs: int) -> Tree:
+    """A task's own parameters (or their moments) for k components and so many outputs."""
+    sized = {}
+    for name, p in own["structure"].items():
+        if isinstance(p, dict):
+            sized[name] = p
+            continue
+        if name in structure.axes:
+            p = resize(p, structure.axes[name], k)
+        if name in structure.output_axes:
+            p = resize(p, structure.output_axes[name], outputs)
+        sized[name] = p
+    decoder = map_tree(lambda p: resize(p, -1, outputs), own["decoder"])
+    return own | {"structure": sized, "decoder": decoder}
+
+
+def resize_moments(moments: Tree, change: Any) -> Tree:
+    """Applies a change of shape of the parameters to Adam's moments of them."""
+    return moments | {part: change(moments[part]) for part in ("mean", "square")}

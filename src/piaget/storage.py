@@ -1,0 +1,194 @@
+"""Saving and loading a learner: safetensors and JSON, nothing that can run code.
+
+A folder holds `learner.json`, and the tensor file that it names with its hash. Saving writes a
+new tensor file beside the old one and then replaces the JSON in one move: a crash at any moment
+leaves the old learner or the new one, whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor
+
+from piaget.errors import LoadError, PiagetError
+from piaget.settings import Settings, from_json, to_json
+from piaget.state import Progress, State, TaskRecord
+from piaget.tasks import Split, Task
+from piaget.trees import Tree, flatten, map_tree, unflatten
+
+FORMAT = "piaget learner"
+VERSION = 1
+
+
+def save(folder: str | os.PathLike[str], settings: Settings, state: State) -> None:
+    path = Path(folder)
+    path.mkdir(parents=True, exist_ok=True)
+    description, tree = _describe(state)
+    tensors = {name: t.detach().cpu().contiguous() for name, t in flatten(tree).items()}
+    data = save_tensors(tensors)
+    digest = hashlib.sha256(data).hexdigest()
+    file = f"tensors-{digest[:16]}.safetensors"
+    write_atomically(path / file, data)
+    text = json.dumps(
+        {
+            "format": FORMAT,
+            "version": VERSION,
+            "tensors": {"file": file, "sha256": digest},
+            "settings": to_json(settings),
+            **description,
+        },
+        indent=1,
+    )
+    write_atomically(path / "learner.json", text.encode())
+    for old in path.glob("tensors-*.safetensors"):
+        if old.name != file:
+            old.unlink(missing_ok=True)
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Writes a file so that it is either there whole or not at all."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "wb") as handle:
+            handle.write(data)
+            handle.flush()
+            os.fsync(handle.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def load(folder: str | os.PathLike[str], given: dict[str, Any]) -> tuple[Settings, State]:
+    path = Path(folder)
+    if not (path / "learner.json").is_file():
+        raise LoadError(f"{path} holds no learner: there is no file learner.json in it")
+    try:
+        data = json.loads((path / "learner.json").read_text())
+    except ValueError as error:
+        raise LoadError(f"{path / 'learner.json'} is damaged: {error}") from error
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise LoadError(f"{path / 'learner.json'} does not describe a piaget learner")
+    if data.get("version") != VERSION:
+        raise LoadError(
+            f"{path} was saved in format version {data.get('version')}; this piaget reads "
+            f"version {VERSION}: update piaget, or save the learner again with the older one"
+        )
+    tensors = _read_tensors(path, data)
+    try:
+        settings = from_json(data["settings"], given)
+        return settings, _restore(data, unflatten(tensors), settings.device)
+    except PiagetError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise LoadError(f"{path} is damaged: {type(error).__name__}: {error}") from error
+
+
+def _read_tensors(path: Path, data: dict[str, Any]) -> dict[str, Tensor]:
+    try:
+        name, digest = data["tensors"]["file"], data["tensors"]["sha256"]
+    except (KeyError, TypeError) as error:
+        raise LoadError(f"{path / 'learner.json'} is damaged: it names no tensor file") from error
+    file = path / Path(str(name)).name
+    if not file.is_file():
+        raise LoadError(f"{path} is damaged: {file.name} is missing")
+    raw = file.read_bytes()
+    if hashlib.sha256(raw).hexdigest() != digest:
+        raise LoadError(f"{path} is damaged: {file.name} is not the file that was saved")
+    try:
+        return load_tensors(raw)
+    except SafetensorError as error:
+        raise LoadError(f"{path} is damaged: {file.name}: {error}") from error
+
+
+# --- the state as plain data and a tree -------------------------------------------------------------
+
+
+def _describe(state: State) -> tuple[dict[str, Any], Tree]:
+    tree: Tree = {
+        "components": state.components,
+        "moments": state.moments,
+        "io": state.io,
+        "io_moments": state.io_moments,
+        "memory": state.memory,
+        "generator": state.generator.get_state(),
+        "own": {str(i): r.own for i, r in enumerate(state.records.values())},
+        "usage": {
+            str(i): r.usage for i, r in enumerate(state.records.values()) if r.usage is not None
+        },
+        "pending": {str(i): _task_tensors(t) for i, t in enumerate(state.pending.values())},
+    }
+    description: dict[str, Any] = {
+        "records": [
+            {name: getattr(r, name) for name in _RECORD_FIELDS} for r in state.records.values()
+        ],
+        "pending": [{name: getattr(t, name) for name in _TASK_FIELDS} for t in state.pending.values()],
+        "progress": None,
+    }
+    if state.progress is not None:
+        progress = state.progress
+        tree["progress"] = {str(i): m for i, m in enumerate(progress.moments.values())}
+        tree["generator"] = progress.generator
+        description["progress"] = {
+            "tasks": progress.tasks, "epoch": progress.epoch, "candidate": progress.candidate,
+        }  # fmt: skip
+    return description, tree
+
+
+_RECORD_FIELDS = ("name", "kind", "classes", "labels", "input_shape", "stream", "k")
+_TASK_FIELDS = ("name", "kind", "classes", "labels", "stream")
+
+
+def _task_tensors(task: Task) -> Tree:
+    return {name: {"x": split.x, "y": split.y} for name, split in task.splits()}
+
+
+def _restore(data: dict[str, Any], tree: Tree, device: str) -> State:
+    def on_device(sub: Tree) -> Tree:
+        return map_tree(lambda t: t.to(device), sub)
+
+    state = State(torch.Generator())
+    state.generator.set_state(tree["generator"])
+    state.components = on_device(tree.get("components", {}))
+    state.moments = on_device(tree.get("moments", {}))
+    state.io = on_device(tree.get("io", {}))
+    state.io_moments = {"mean": {}, "square": {}} | on_device(tree.get("io_moments", {}))
+    state.memory = on_device(tree.get("memory", {}))
+    for i, fields in enumerate(data["records"]):
+        own = _whole(on_device(tree.get("own", {}).get(str(i), {})))
+        usage = tree.get("usage", {}).get(str(i))
+        state.records[fields["name"]] = TaskRecord(**_tuples(fields), own=own, usage=usage)
+    for i, fields in enumerate(data["pending"]):
+        splits = {name: Split(**s) for name, s in tree["pending"][str(i)].items()}
+        state.pending[fields["name"]] = Task(**_tuples(fields), **splits)
+    if data["progress"] is not None:
+        moments = {}
+        for i, name in enumerate(data["progress"]["tasks"]):
+            m = on_device(tree["progress"][str(i)])
+            moments[name] = {
+                "mean": _whole(m.get("mean", {})),
+                "square": _whole(m.get("square", {})),
+                "count": m["count"],
+            }
+        state.progress = Progress(
+            moments=moments, generator=tree["generator"].clone(), **data["progress"]
+        )
+    return state
+
+
+def _whole(own: Tree) -> Tree:
+    """Empty sub-trees have no tensors in the file: puts them back."""
+    return {"encoder": {}, "structure": {}, "decoder": {}} | own
+
+
+def _tuples(fields: dict[str, Any]) -> dict[str, Any]:
+    """JSON has lists where the state has tuples."""
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in fields.items()}

@@ -1,0 +1,257 @@
+"""Structures: how one task combines the components. One short class each.
+
+A structure is a frozen description; a task's own structure parameters are a tree. `visible`
+(k,) says which components the task may use: a component that is not visible has weight 0.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from piaget.components import Components, Shape, uniform
+from piaget.errors import SettingError
+from piaget.trees import Tree
+
+Keep = Sequence[Tensor | None]  # per depth: dropout multipliers (B, k, *shape), or None
+
+
+def drop(outputs: Tensor, keep: Tensor | None) -> Tensor:
+    return outputs if keep is None else outputs * keep
+
+
+def mix(outputs: Tensor, weights: Tensor) -> Tensor:
+    """outputs (B, k, *shape), weights (k,) or (B, k) -> the weighted sum (B, *shape)."""
+    ones = (1,) * (outputs.ndim - 2)
+    return (outputs * weights.view(*weights.shape, *ones)).sum(1)
+
+
+class Structure(ABC):
+    """A way of combining components. `axes` names the component axis of each parameter."""
+
+    name: str
+    axes: dict[str, int]
+    output_axes: dict[str, int] = {}  # noqa: RUF012  (the axis of outputs, where there is one)
+    expandable: bool = True  # can a component be added?
+    fixed_initially: bool = True  # initial tasks keep random structures, encoders, decoders
+
+    @abstractmethod
+    def draw(
+        self,
+        generator: torch.Generator,
+        kind: Components,
+        shapes: Sequence[Shape],
+        k: int,
+        outputs: int,
+        dtype: torch.dtype,
+    ) -> Tree:
+        """Parameters for a new task. shapes: what enters depth 0, 1, ..., and what leaves."""
+
+    def draw_initial(
+        self, generator: torch.Generator, drawn: list[Tree], k: int
+    ) -> list[Tree]:
+        """The fixed random structures of the initial tasks, from what `draw` gave them."""
+        return drawn
+
+    def prepare(self, own: Tree, visible: Tensor) -> Tree:
+        """What can be computed of the structure before any input is seen."""
+        return own
+
+    @abstractmethod
+    def combine(
+        self, kind: Components, own: Tree, depth: int, h: Tensor, outputs: Tensor, visible: Tensor
+    ) -> Tensor:
+        """One depth: its input h and all component outputs (B, k, *shape) -> its output.
+
+        `own` is what `prepare` returned.
+        """
+
+    def body(
+        self,
+        kind: Components,
+        params: Tree,
+        own: Tree,
+        h: Tensor,
+        keep: Keep,
+        visible: Tensor,
+        first: Tensor | None = None,
+    ) -> Tensor:
+        """All depths: h (B, *shape) -> (B, *last shape). `first`: depth 0's outputs if known."""
+        own = self.prepare(own, visible)
+        for depth, kept in enumerate(keep):
+            known = first is not None and depth == 0
+            outputs = first if known else kind.apply(params, h)
+            h = self.combine(kind, own, depth, h, drop(outputs, kept), visible)  # type: ignore[arg-type]
+        return h
+
+    def first_outputs(self, kind: Components, params: Tree, h: Tensor) -> Tensor:
+        """The outputs of depth 0 before dropout, (n, k, *shape), to be computed once."""
+        return kind.apply(params, h)
+
+    def noise_slots(self, k: int) -> int:
+        """How many components' outputs are dropped out at each depth."""
+        return k
+
+    @abstractmethod
+    def usage(self, kind: Components, own: Tree, inputs: Sequence[Tensor]) -> Tensor:
+        """How the task weighs components: (k, depths). inputs: what entered each depth."""
+
+
+@dataclass(frozen=True)
+class SoftOrdering(Structure):
+    """Soft layer ordering: at each depth, a softmax over components. logits (k, depth)."""
+
+    name = "soft-ordering"
+    axes = {"logits": 0}  # noqa: RUF012
+
+    def draw(self, generator, kind, shapes, k, outputs, dtype):  # type: ignore[no-untyped-def]
+        return {"logits": torch.ones(k, len(shapes) - 1, dtype=dtype)}
+
+    def draw_initial(self, generator: torch.Generator, drawn: list[Tree], k: int) -> list[Tree]:
+        """Random one-hot at each depth, drawn again until every component occurs."""
+        depth = drawn[0]["logits"].shape[1]
+        while True:
+            chosen = torch.randint(k, (len(drawn), depth), generator=generator)
+            if len(chosen.unique()) == min(k, chosen.numel()):
+                break
+        one_hot = torch.nn.functional.one_hot(chosen, k).transpose(1, 2).bool()  # (tasks, k, depth)
+        return [
+            {"logits": own["logits"].masked_fill(~one, float("-inf"))}
+            for own, one in zip(drawn, one_hot, strict=True)
+        ]
+
+    def prepare(self, own: Tree, visible: Tensor) -> Tree:
+        masked = own["logits"].masked_fill(~visible[:, None], float("-inf"))
+        return {"weights": masked.softmax(0)}
+
+    def combine(self, kind, own, depth, h, outputs, visible):  # type: ignore[no-untyped-def]
+        return mix(outputs, own["weights"][:, depth])
+
+    def usage(self, kind: Components, own: Tree, inputs: Sequence[Tensor]) -> Tensor:
+        return own["logits"].softmax(0)
+
+
+@dataclass(frozen=True)
+class SoftGating(Structure):
+    """Soft gating: at each depth, a softmax over components that depends on the input.
+
+    Dense components: a linear gate on the depth's input. Convolutional ones: a gating network
+    with the main network's layers; the input of depth j passes through layers j .. last and a
+    linear head of that depth. weight (depth, k, features), bias (depth, k).
+    """
+
+    name = "soft-gating"
+    axes = {"weight": 1, "bias": 1}  # noqa: RUF012
+
+    def draw(self, generator, kind, shapes, k, outputs, dtype):  # type: ignore[no-untyped-def]
+        depth = len(shapes) - 1
+        own: Tree = {}
+        if kind.gated_by_network:
+            layers = [kind.draw(generator, shapes[0], dtype) for _ in range(depth)]
+            own["layers"] = {name: torch.stack([p[name] for p in layers]) for name in layers[0]}
+        features = math.prod(shapes[-1] if kind.gated_by_network else max(shapes[:-1], key=math.prod))
+        own["weight"] = uniform(generator, (depth, k, features), features, dtype)
+        own["bias"] = uniform(generator, (depth, k), features, dtype)
+        return own
+
+    def gate(self, kind: Components, own: Tree, depth: int, h: Tensor, visible: Tensor) -> Tensor:
+        """The weights (B, k) of the components at one depth."""
+        if kind.gated_by_network:
+            for layer in range(depth, len(own["bias"])):
+                h = kind.apply_one({name: p[layer] for name, p in own["layers"].items()}, h)
+        h = h.flatten(1)
+        logits = torch.nn.functional.linear(h, own["weight"][depth, :, : h.shape[1]], own["bias"][depth])
+        return logits.masked_fill(~visible, float("-inf")).softmax(1)
+
+    def combine(self, kind, own, depth, h, outputs, visible):  # type: ignore[no-untyped-def]
+        return mix(outputs, self.gate(kind, own, depth, h, visible))
+
+    def usage(self, kind: Components, own: Tree, inputs: Sequence[Tensor]) -> Tensor:
+        visible = torch.ones(own["bias"].shape[1], dtype=torch.bool, device=own["bias"].device)
+        gates = [self.gate(kind, own, depth, h, visible).mean(0) for depth, h in enumerate(inputs)]
+        return torch.stack(gates, 1)
+
+
+@dataclass(frozen=True)
+class LinearCombination(Structure):
+    """f(x) = psi^T (Phi^T x): psi (k, outputs), one column for a value or a binary logit."""
+
+    name = "linear"
+    axes = {"psi": 0}  # noqa: RUF012
+    output_axes = {"psi": 1}  # noqa: RUF012
+
+    def draw(self, generator, kind, shapes, k, outputs, dtype):  # type: ignore[no-untyped-def]
+        return {"psi": torch.rand(k, outputs, dtype=dtype, generator=generator)}
+
+    def draw_initial(self, generator: torch.Generator, drawn: list[Tree], k: int) -> list[Tree]:
+        """Task t uses component t alone; with several outputs, output c uses t + c."""
+        initial = []
+        for t, own in enumerate(drawn):
+            psi = torch.zeros_like(own["psi"])
+            columns = torch.arange(psi.shape[1])
+            psi[(t + columns) % k, columns] = 1
+            initial.append({"psi": psi})
+        return initial
+
+    def combine(self, kind, own, depth, h, outputs, visible):  # type: ignore[no-untyped-def]
+        return outputs @ own["psi"].masked_fill(~visible[:, None], 0.0)
+
+    def usage(self, kind: Components, own: Tree, inputs: Sequence[Tensor]) -> Tensor:
+        return own["psi"]
+
+
+@dataclass(frozen=True)
+class Monolithic(Structure):
+    """No components: depth j is component j, for every task. The baseline's structure."""
+
+    name = "monolithic"
+    axes = {}  # noqa: RUF012
+    expandable = False
+    fixed_initially = False  # there is no structure to protect: everything learns
+
+    def draw(self, generator, kind, shapes, k, outputs, dtype):  # type: ignore[no-untyped-def]
+        if kind.whole_model and outputs > 1:
+            raise SettingError(
+                f"a single linear model has one output, but the task has {outputs} classes; "
+                "expected binary or regression tasks, or dense components"
+            )
+        return {}
+
+    def body(self, kind, params, own, h, keep, visible, first=None):  # type: ignore[no-untyped-def]
+        for depth, kept in enumerate(keep):
+            if first is not None and depth == 0:
+                outputs = first
+            else:
+                outputs = kind.apply_one({name: p[depth] for name, p in params.items()}, h)[:, None]
+            h = drop(outputs, kept)[:, 0]
+        return h
+
+    def combine(self, kind, own, depth, h, outputs, visible):  # type: ignore[no-untyped-def]
+        return outputs[:, depth]
+
+    def first_outputs(self, kind: Components, params: Tree, h: Tensor) -> Tensor:
+        return kind.apply_one({name: p[0] for name, p in params.items()}, h)[:, None]
+
+    def noise_slots(self, k: int) -> int:
+        return 1
+
+    def usage(self, kind: Components, own: Tree, inputs: Sequence[Tensor]) -> Tensor:
+        return torch.eye(len(inputs))
+
+
+STRUCTURES: dict[str, Structure] = {
+    s.name: s for s in (LinearCombination(), SoftOrdering(), SoftGating(), Monolithic())
+}
+
+
+def named_structure(name: str) -> Structure:
+    if name not in STRUCTURES:
+        raise SettingError(
+            f"structure={name!r}; expected one of {', '.join(STRUCTURES)}, or an object"
+        )
+    return STRUCTURES[name]

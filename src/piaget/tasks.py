@@ -1,0 +1,283 @@
+"""Task: one learning problem, validated once, when it is made."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from piaget.errors import TaskError
+
+Kind = Literal["binary", "multiclass", "regression"]
+KINDS = ("binary", "multiclass", "regression")
+Stream = Sequence["Task"]
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """x: (n, *input shape); y: (n,), class numbers (int64) or values (float)."""
+
+    x: Tensor
+    y: Tensor
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One task T^(t): its name, kind, and data.
+
+    `classes` is the number of classes (0 for regression). `labels` are the user's own names
+    of the classes 0, 1, ...; `predict` answers with them. `validation` and `test` may be
+    absent; expansion needs `validation`, evaluation needs `test`.
+    """
+
+    name: str
+    kind: Kind
+    train: Split
+    validation: Split | None = None
+    test: Split | None = None
+    classes: int = 0
+    labels: tuple[Any, ...] | None = None
+    stream: str = ""
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        return tuple(self.train.x.shape[1:])
+
+    def splits(self) -> Iterator[tuple[str, Split]]:
+        """The splits that are there, with their names."""
+        for name in ("train", "validation", "test"):
+            split = getattr(self, name)
+            if split is not None:
+                yield name, split
+
+    @staticmethod
+    def from_arrays(
+        name: str,
+        x: Any,
+        y: Any,
+        *,
+        validation: tuple[Any, Any] | None = None,
+        test: tuple[Any, Any] | None = None,
+        kind: Kind | None = None,
+        classes: int | None = None,
+        fractions: tuple[float, float, float] = (0.6, 0.2, 0.2),
+        seed: int = 0,
+        stream: str = "",
+    ) -> Task:
+        """A task from the user's own arrays (numpy, torch, or nested lists).
+
+        x: (n, *shape) features or images (channels first); y: (n,) labels or values.
+        Without `kind`, whole numbers, booleans and strings mean classes and other numbers
+        mean regression. Class labels may be anything: they are numbered in sorted order,
+        unless they already are 0 .. classes-1. If neither `validation` nor `test` is given,
+        the samples are divided at random (from `seed`) by `fractions`, every class alike.
+        """
+        named = {"train": (x, y), "validation": validation, "test": test}
+        pairs = {
+            split: (_features(name, split, pair[0]), np.asarray(_to_numpy(pair[1])))
+            for split, pair in named.items()
+            if pair is not None
+        }
+        targets = [labels for _, labels in pairs.values()]
+        kind = kind or _infer_kind(targets)
+        if kind not in KINDS:
+            raise TaskError(f"task {name!r}: kind is {kind!r}; expected one of {', '.join(KINDS)}")
+        if kind == "regression":
+            numbered = {
+                split: _floats(name, split, labels) for split, (_, labels) in pairs.items()
+            }
+            labels_of_classes, count = None, 0
+        else:
+            numbered, labels_of_classes, count = _number_classes(name, pairs, classes)
+            if kind == "binary" and count != 2:
+                raise TaskError(f"task {name!r}: kind is binary, but there are {count} classes")
+        splits = {}
+        for split, (inputs, _) in pairs.items():
+            target = torch.from_numpy(numbered[split])
+            if len(target) != len(inputs):
+                raise TaskError(
+                    f"task {name!r}, {split}: {len(inputs)} inputs but {len(target)} targets; "
+                    "expected as many targets as inputs"
+                )
+            splits[split] = Split(inputs, target)
+        if validation is None and test is None:
+            splits = _divide(name, splits["train"], count, fractions, seed)
+        return Task(
+            name=name, kind=kind, classes=count, labels=labels_of_classes, stream=stream, **splits
+        )
+
+
+def split_rows(
+    y: Tensor, classes: int, fractions: tuple[float, float, float], seed: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Row numbers of a random train / validation / test division, every class alike."""
+    generator = torch.Generator().manual_seed(seed)
+    groups = [torch.nonzero(y == c).flatten() for c in range(classes)] or [torch.arange(len(y))]
+    parts: tuple[list[Tensor], list[Tensor], list[Tensor]] = ([], [], [])
+    for rows in groups:
+        rows = rows[torch.randperm(len(rows), generator=generator)]
+        first = round(fractions[0] * len(rows))
+        second = first + round(fractions[1] * len(rows))
+        for part, piece in zip(parts, (rows[:first], rows[first:second], rows[second:]), strict=True):
+            part.append(piece)
+    return tuple(torch.cat(part) for part in parts)  # type: ignore[return-value]
+
+
+# --- checks and conversions -------------------------------------------------------------------
+
+
+def _check(task: Task) -> None:
+    where = f"task {task.name!r}"
+    if not isinstance(task.name, str) or not task.name:
+        raise TaskError(f"a task's name is a non-empty text; found {task.name!r}")
+    if task.kind not in KINDS:
+        raise TaskError(f"{where}: kind is {task.kind!r}; expected one of {', '.join(KINDS)}")
+    expected = {"binary": task.classes == 2, "regression": task.classes == 0}
+    if not expected.get(task.kind, task.classes >= 2):
+        raise TaskError(
+            f"{where}: kind {task.kind} with classes={task.classes}; expected 2 classes for "
+            "binary, 2 or more for multiclass, 0 for regression"
+        )
+    if task.labels is not None and len(task.labels) != task.classes:
+        raise TaskError(f"{where}: {len(task.labels)} labels for {task.classes} classes")
+    for name, split in task.splits():
+        _check_split(f"{where}, {name}", split, task)
+    if task.kind != "regression":
+        _check_classes_present(where, task)
+
+
+def _check_split(where: str, split: Split, task: Task) -> None:
+    x, y = split.x, split.y
+    if x.ndim < 2 or x.numel() == 0 and len(x) > 0:
+        raise TaskError(f"{where}: inputs have shape {tuple(x.shape)}; expected (samples, features...)")
+    if len(x) == 0:
+        raise TaskError(f"{where}: the split is empty; give at least one sample, or no split")
+    if y.shape != (len(x),):
+        raise TaskError(f"{where}: targets have shape {tuple(y.shape)}; expected ({len(x)},)")
+    if tuple(x.shape[1:]) != task.input_shape:
+        raise TaskError(
+            f"{where}: inputs have shape {tuple(x.shape[1:])}, but the training inputs have "
+            f"{task.input_shape}"
+        )
+    if x.is_complex() or x.dtype == torch.bool:
+        raise TaskError(f"{where}: inputs have dtype {x.dtype}; expected floating point or integers")
+    if x.is_floating_point() and not bool(torch.isfinite(x).all()):
+        bad = torch.nonzero(~torch.isfinite(x.flatten(1)).all(1)).flatten()
+        raise TaskError(
+            f"{where}: NaN or infinite inputs in {len(bad)} samples (the first is row "
+            f"{int(bad[0])}); expected finite numbers"
+        )
+    if task.kind == "regression":
+        if not y.is_floating_point() or not bool(torch.isfinite(y).all()):
+            raise TaskError(f"{where}: regression targets must be finite floating-point numbers")
+    elif y.dtype != torch.int64:
+        raise TaskError(f"{where}: labels have dtype {y.dtype}; expected whole numbers (int64)")
+    elif int(y.min()) < 0 or int(y.max()) >= task.classes:
+        raise TaskError(
+            f"{where}: labels run from {int(y.min())} to {int(y.max())}; expected 0 to "
+            f"{task.classes - 1}, since the task has {task.classes} classes"
+        )
+
+
+def _check_classes_present(where: str, task: Task) -> None:
+    for name, split in task.splits():
+        present = torch.bincount(split.y, minlength=task.classes) > 0
+        missing = torch.nonzero(~present).flatten().tolist()
+        if not missing:
+            continue
+        shown = [task.labels[c] if task.labels else c for c in missing]
+        message = f"{where}: no {name} sample of class {', '.join(map(str, shown))}"
+        if name == "train":
+            raise TaskError(f"{message}; every class needs at least one training sample")
+        warnings.warn(message, stacklevel=2)
+
+
+def _to_numpy(values: Any) -> Any:
+    return values.detach().cpu().numpy() if isinstance(values, Tensor) else values
+
+
+def _features(name: str, split: str, x: Any) -> Tensor:
+    array = np.asarray(_to_numpy(x))
+    if array.dtype.kind not in "fiu":
+        raise TaskError(
+            f"task {name!r}, {split}: inputs have dtype {array.dtype}; expected numbers "
+            "(encode texts and categories first)"
+        )
+    if array.ndim == 1:
+        raise TaskError(
+            f"task {name!r}, {split}: inputs have shape {array.shape}; expected "
+            "(samples, features...); for a single feature use x[:, None]"
+        )
+    if array.dtype != np.uint8:  # integer images stay bytes until they are used
+        array = array.astype(np.float32 if array.dtype != np.float64 else np.float64)
+    return torch.from_numpy(np.ascontiguousarray(array))
+
+
+def _infer_kind(targets: list[np.ndarray]) -> Kind:
+    y = np.concatenate([labels.ravel() for labels in targets]) if targets else np.zeros(0)
+    if y.dtype.kind == "f" and not np.array_equal(y, np.round(y)):
+        return "regression"
+    return "binary" if len(np.unique(y)) <= 2 else "multiclass"
+
+
+def _floats(name: str, split: str, labels: np.ndarray) -> np.ndarray:
+    if labels.dtype.kind not in "fiub":
+        raise TaskError(f"task {name!r}, {split}: regression targets have dtype {labels.dtype}")
+    return np.ascontiguousarray(labels.astype(np.float64))
+
+
+def _number_classes(
+    name: str, pairs: dict[str, tuple[Tensor, np.ndarray]], classes: int | None
+) -> tuple[dict[str, np.ndarray], tuple[Any, ...] | None, int]:
+    """Numbers the class labels 0, 1, ...; keeps the user's labels where they differ."""
+    if any(y.dtype.kind == "f" for _, y in pairs.values()):
+        for split, (_, y) in pairs.items():
+            if y.dtype.kind == "f" and not np.array_equal(y, np.round(y)):
+                bad = y[y != np.round(y)].ravel()[0]
+                raise TaskError(
+                    f"task {name!r}, {split}: label {bad} is not a whole number; "
+                    "expected class numbers, or kind='regression' for values"
+                )
+        pairs = {split: (x, y.astype(np.int64)) for split, (x, y) in pairs.items()}
+    seen = np.unique(np.concatenate([y.ravel() for _, y in pairs.values()]))
+    plain = seen.dtype.kind in "iub" and seen.size > 0
+    if plain and (classes is not None or np.array_equal(seen, np.arange(len(seen)))):
+        count = classes if classes is not None else max(len(seen), 2)
+        return {s: y.astype(np.int64) for s, (_, y) in pairs.items()}, None, count
+    if classes is not None and len(seen) != classes:
+        raise TaskError(f"task {name!r}: {len(seen)} different labels; expected {classes}")
+    numbered = {s: np.searchsorted(seen, y).astype(np.int64) for s, (_, y) in pairs.items()}
+    return numbered, tuple(seen.tolist()), len(seen)
+
+
+def _divide(
+    name: str, data: Split, classes: int, fractions: tuple[float, float, float], seed: int
+) -> dict[str, Split]:
+    if len(fractions) != 3 or min(fractions) < 0 or abs(sum(fractions) - 1) > 1e-6:
+        raise TaskError(f"task {name!r}: fractions are {fractions}; expected three shares adding to 1")
+    rows = split_rows(data.y, classes, fractions, seed)
+    names = ("train", "validation", "test")
+    empty = [
+        part for part, r, share in zip(names, rows, fractions, strict=True) if share > 0 and not len(r)
+    ]
+    if empty:
+        raise TaskError(
+            f"task {name!r}: {len(data)} samples are too few to divide by {fractions}: "
+            f"nothing is left for {', '.join(empty)}"
+        )
+    return {
+        part: Split(data.x[r], data.y[r])
+        for part, r, share in zip(names, rows, fractions, strict=True)
+        if share > 0
+    }
