@@ -109,6 +109,7 @@ class _Epoch:
         self.index = gather("index", (1, rows))  # (S, [R,] B)
         self.weight = gather("weight", (1, rows))
         self.touched = gather("touched", (2, slots))  # (S, [R,] P, k)
+        self.own = gather("own")  # (S, [R])
         self.active = self.weight.any(-1)  # (S, [R])
 
     def noise(self, batch: int) -> Tensor:
@@ -157,10 +158,15 @@ def _step(
     if memory:
         correct = torch.func.vmap(adaptation.correct) if cohort else adaptation.correct
         gradient["components"] = correct(memory, params["components"], gradient["components"])
-    touched = {"components": epoch.touched[batch].select(-2, number), "candidate": active & ~hidden}
+    touched = {
+        "components": epoch.touched[batch].select(-2, number),
+        "candidate": active & ~hidden,
+        "own": epoch.own[batch],
+        "io": active,
+    }
     for role in part.trained:
         name = part.roles[role]
-        adam_(work.groups[name], gradient[role], work.moments[name], touched.get(role, active), rate)
+        adam_(work.groups[name], gradient[role], work.moments[name], touched[role], rate)
 
 
 def _stack_works(works: Sequence[Work]) -> Work:

@@ -59,11 +59,10 @@ def _joined_weight(name: str, params: Tree) -> str | None:
     return weight if joins else None
 
 
-def nearest_kronecker(
-    gradients: Tensor, rounds: int = 30, tolerance: float = 1e-6
-) -> tuple[Tensor, Tensor]:
+def nearest_kronecker(gradients: Tensor, rounds: int = 200) -> tuple[Tensor, Tensor]:
     """Gradients (N, k, out, in) of N samples -> factors L (k, out, out), R (k, in, in)."""
     n, _, _, inputs = gradients.shape
+    tolerance = 100 * torch.finfo(gradients.dtype).eps
     right = torch.eye(inputs, dtype=gradients.dtype, device=gradients.device).expand(
         gradients.shape[1], -1, -1
     )
@@ -83,6 +82,14 @@ def _norm2(matrix: Tensor) -> Tensor:
     return torch.where(norm2 == 0, 1.0, norm2)
 
 
+def draw_labels(kind: Kind, out: Tensor, generator: torch.Generator) -> Tensor:
+    """Labels (N,) drawn from the predictions; regression needs none."""
+    if kind == "regression":
+        return torch.zeros(len(out), dtype=out.dtype, device=out.device)
+    chances = probabilities(kind, out).cpu().double()
+    return torch.multinomial(chances, 1, generator=generator)[:, 0].to(out.device)
+
+
 def sample_gradients(
     model: Model,
     params: Tree,
@@ -98,13 +105,8 @@ def sample_gradients(
     negative log-likelihood of a Gaussian of variance 1/2, whose Fisher information 2 J J^T is
     exact without drawing.
     """
-    out = model.outputs(params, x, visible)
+    labels = draw_labels(kind, model.outputs(params, x, visible), generator)
     width = output_width(kind, classes)
-    if kind == "regression":
-        labels = torch.zeros(len(x), dtype=x.dtype, device=x.device)
-    else:
-        chances = probabilities(kind, out).cpu().double()
-        labels = torch.multinomial(chances, 1, generator=generator)[:, 0].to(x.device)
     rows = target_rows(kind, labels, width, x.dtype)
     task = {name: t.to(x.device) for name, t in describe(kind, classes, width).items()}
 

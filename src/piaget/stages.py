@@ -54,6 +54,7 @@ class PartPlan:
     index: Tensor  # (S, B)
     weight: Tensor  # (S, B)
     touched: Tensor  # (S, P, k): the components that some sample of the batch may use
+    own: Tensor  # (S,): does the batch hold a sample of the current task?
     noise: Iterator[Tensor]  # S * P packed dropout bits (B, slots, bytes)
 
 
@@ -272,12 +273,15 @@ class Stage:
         weight = (torch.arange(steps * size) < n).view(steps, size)
         k = self.state.k
         seen = part.fixed["visible"][..., :k].cpu()  # (k,) or (1 + T, k)
+        own = torch.ones(steps, dtype=torch.bool)
         if "task" in part.bank:
             whose = part.bank["task"].cpu()[index]  # (S, B)
             seen = (seen[whose] & weight[:, :, None]).any(1)  # (S, k)
+            own = ((whose == 0) & weight).any(1)
         hidden = torch.tensor(self.passes)[:, None] & part.fixed["slot"][:k].cpu()  # (P, k)
         touched = seen.expand(steps, k)[:, None] & ~hidden
-        return PartPlan(index, weight, touched, self._noise(part, steps * len(self.passes), size))
+        noise = self._noise(part, steps * len(self.passes), size)
+        return PartPlan(index, weight, touched, own, noise)
 
     def _noise(self, part: Part, steps: int, size: int) -> Iterator[Tensor]:
         kind = self.model.components

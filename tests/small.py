@@ -1,0 +1,52 @@
+"""Small tasks and learners for tests."""
+
+from __future__ import annotations
+
+import torch
+
+import piaget
+
+
+def make_task(
+    name: str,
+    kind: str = "multiclass",
+    classes: int = 3,
+    features: int | tuple[int, ...] = 6,
+    n: int = 30,
+    seed: int = 0,
+    dtype: torch.dtype = torch.float64,
+) -> piaget.Task:
+    """A learnable task: the label is a random linear function of the input."""
+    g = torch.Generator().manual_seed(seed)
+    shape = (features,) if isinstance(features, int) else features
+    classes = {"binary": 2, "regression": 0}.get(kind, classes)
+    x = torch.randn(3 * n, *shape, generator=g, dtype=dtype)
+    w = torch.randn(x[0].numel(), max(classes, 1), generator=g, dtype=dtype)
+    score = x.flatten(1) @ w
+    if kind == "regression":
+        y = score[:, 0] / score.std()
+    else:
+        y = score.argmax(1) if classes > 1 else (score[:, 0] > 0).long()
+    splits = [piaget.Split(x[i::3], y[i::3]) for i in range(3)]
+    for split in splits[:1]:
+        if kind != "regression":
+            split.y[:classes] = torch.arange(classes)  # every class is there
+    return piaget.Task(name, kind, *splits, classes=classes)  # type: ignore[arg-type]
+
+
+def mixed_tasks(count: int = 6, n: int = 30) -> list[piaget.Task]:
+    """Tasks of all kinds, with different numbers of features and classes."""
+    kinds = [("multiclass", 3, 6), ("binary", 2, 5), ("regression", 0, 6), ("multiclass", 4, 7)]
+    return [
+        make_task(f"task {i}", *kinds[i % len(kinds)], n=n, seed=i) for i in range(count)
+    ]
+
+
+def binary_tasks(count: int = 6, n: int = 30, features: int | tuple[int, ...] = 6) -> list[piaget.Task]:
+    return [make_task(f"task {i}", "binary", 2, features, n=n, seed=i) for i in range(count)]
+
+
+def image_tasks(count: int = 5, n: int = 12, side: int = 12) -> list[piaget.Task]:
+    return [
+        make_task(f"task {i}", "multiclass", 3, (2, side, side), n=n, seed=i) for i in range(count)
+    ]

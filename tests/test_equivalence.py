@@ -1,0 +1,122 @@
+"""The library against the naive implementation: same draws, same parameters at the end."""
+
+import pytest
+import torch
+
+import piaget
+from piaget.state import resize_own
+from tests.replaying import Replayed, record
+from tests.small import binary_tasks, image_tasks, mixed_tasks
+
+PAPER = [
+    (base, algorithm)
+    for base in ("er", "ewc", "nft")
+    for algorithm in ("dynamic", "compositional", "joint", "no-components")
+] + [("fm", "dynamic"), ("fm", "compositional")]
+
+ADAPTATIONS = {
+    "er": piaget.Replay(7),
+    "ewc": piaget.KroneckerEWC(0.05),  # strong enough to be seen
+    "nft": piaget.NaiveFineTuning(),
+    "fm": piaget.Frozen(),
+}
+
+
+def check(monkeypatch, learner, tasks):
+    recording = record(monkeypatch, learner, tasks)
+    monkeypatch.undo()
+    start = recording.begun[0]["components"]["weight"]
+    with torch.random.fork_rng(devices=[]):  # modules draw parameters before they are given ours
+        net = Replayed(learner, tasks, recording).run()
+    state = learner._state
+    assert len(net.components) == state.k
+    assert not torch.equal(start, state.components["weight"][: len(start)])
+    ours = [state.components["weight"], state.components["bias"]]
+    theirs = [torch.stack([getattr(c, n) for c in net.components]) for n in ("weight", "bias")]
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b.detach(), rtol=1e-6, atol=1e-8)
+    net.eval()
+    for i, task in enumerate(tasks):
+        record_ = state.records[task.name]
+        own = resize_own(record_.own, learner.model.structure, state.k, record_.outputs)
+        params = {"components": state.components, "own": own, "io": {}}
+        ours = learner.model.outputs(params, task.test.x, record_.visible(state.k))
+        with torch.no_grad():
+            theirs = net(task.test.x, i)
+        torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-8)
+    return learner
+
+
+# Thresholds at which some of the tasks keep their candidate and some do not.
+THRESHOLDS = {"er": 0.02, "ewc": 0.02, "nft": 0.02, "fm": 0.002}
+
+
+def algorithm_of(base, name):
+    """Two rounds of assimilation and adaptation, so that the structure learns after both."""
+    schedule = piaget.Staged(struct_updates=6, adapt_freq=3, comp_updates=1)
+    if name == "dynamic":
+        return piaget.Algorithm(schedule, piaget.ComponentDropout(THRESHOLDS[base]), name=name)
+    return piaget.Algorithm(schedule, name=name) if name == "compositional" else name
+
+
+@pytest.mark.parametrize(("base", "algorithm"), PAPER)
+def test_soft_ordering(monkeypatch, base, algorithm):
+    learner = piaget.Learner(
+        "soft-ordering", ADAPTATIONS[base], algorithm_of(base, algorithm),
+        components=piaget.Dense(8), initial_components=3, epochs=3, initial_tasks=3, batch_size=8,
+        learning_rate=0.05, dtype="float64", seed=1,
+    )  # fmt: skip
+    check(monkeypatch, learner, mixed_tasks(7))
+    if algorithm == "dynamic":
+        assert 3 < learner.components < 3 + 4, "the test needs kept and discarded candidates"
+
+
+@pytest.mark.parametrize(("base", "algorithm"), PAPER)
+def test_soft_gating(monkeypatch, base, algorithm):
+    learner = piaget.Learner(
+        "soft-gating", ADAPTATIONS[base], algorithm_of(base, algorithm),
+        components=piaget.Dense(6), initial_components=3, epochs=3, initial_tasks=3, batch_size=8,
+        learning_rate=0.02, dtype="float64", seed=2,
+    )  # fmt: skip
+    check(monkeypatch, learner, mixed_tasks(6))
+
+
+@pytest.mark.parametrize("base", ["er", "ewc", "nft", "fm"])
+@pytest.mark.parametrize("algorithm", ["dynamic", "compositional", "joint", "no-components"])
+def test_linear(monkeypatch, base, algorithm):
+    learner = piaget.Learner(
+        "linear", ADAPTATIONS[base], algorithm, initial_components=3, epochs=12, initial_tasks=3,
+        learning_rate=0.05, dtype="float64", seed=3,
+    )  # fmt: skip
+    check(monkeypatch, learner, binary_tasks(6))
+
+
+@pytest.mark.parametrize("structure", ["soft-ordering", "soft-gating"])
+@pytest.mark.parametrize(("base", "algorithm"), [("er", "dynamic"), ("ewc", "joint"), ("nft", "dynamic")])
+def test_convolutional(monkeypatch, structure, base, algorithm):
+    learner = piaget.Learner(
+        structure, ADAPTATIONS[base], algorithm, components=piaget.Conv(5), initial_components=2,
+        depth=2, epochs=3, initial_tasks=2, batch_size=5, learning_rate=0.01, dtype="float64", seed=4,
+    )  # fmt: skip
+    check(monkeypatch, learner, image_tasks(4))
+
+
+def test_fixed_encoder(monkeypatch):
+    """With a fixed encoder, depth 0's outputs are computed once a stage: nothing may change."""
+    learner = piaget.Learner(
+        "soft-ordering", "nft", "dynamic", components=piaget.Dense(8), initial_components=3,
+        encoder="fixed", epochs=4, initial_tasks=3, batch_size=8, dtype="float64", seed=5,
+    )  # fmt: skip
+    tasks = mixed_tasks(5)
+    recording = record(monkeypatch, learner, tasks)
+    monkeypatch.undo()
+    banks = [e["part"].bank for e in recording.epochs if e["name"] == "assimilation"]
+    assert all("first" in bank for bank in banks)
+    replayed = Replayed(learner, tasks, recording)
+    own = replayed.learner.own
+    replayed.learner.own = lambda task: own(task)[1:]  # the encoder is not among what learns
+    with torch.random.fork_rng(devices=[]):
+        net = replayed.run()
+    ours = learner._state.components["weight"]
+    theirs = torch.stack([c.weight for c in net.components])
+    torch.testing.assert_close(ours, theirs.detach(), rtol=1e-6, atol=1e-8)
