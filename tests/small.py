@@ -28,7 +28,7 @@ def make_task(
     else:
         y = score.argmax(1) if classes > 1 else (score[:, 0] > 0).long()
     splits = [piaget.Split(x[i::3], y[i::3]) for i in range(3)]
-    for split in splits[:1]:
+    for split in splits:
         if kind != "regression":
             split.y[:classes] = torch.arange(classes)  # every class is there
     return piaget.Task(name, kind, *splits, classes=classes)  # type: ignore[arg-type]

@@ -67,7 +67,10 @@ def train(stages: Sequence[Stage], rate: float) -> None:
     device = stages[0].data[0][1].device
     for _ in range(stages[0].epochs):
         plans = [stage.plan(own) for stage, own in zip(stages, works, strict=True)]
-        epochs = [_Epoch([plan[p] for plan in plans], slots, cohort, device) for p in range(len(work.parts))]
+        epochs = [
+            _Epoch([plan[p] for plan in plans], slots, stages[0].noise_slots(slots), cohort, device)
+            for p in range(len(work.parts))
+        ]
         for batch in range(max(epoch.steps for epoch in epochs)):
             for part, epoch in zip(work.parts, epochs, strict=True):
                 if batch < epoch.steps:
@@ -91,11 +94,16 @@ class _Epoch:
     """One epoch's plans of all runs over one part, padded to one form."""
 
     def __init__(
-        self, plans: Sequence[PartPlan], slots: int, cohort: bool, device: torch.device
+        self,
+        plans: Sequence[PartPlan],
+        slots: int,
+        noise_slots: int,
+        cohort: bool,
+        device: torch.device,
     ) -> None:
         self.steps = max(len(plan.index) for plan in plans)
-        rows = max(plan.index.shape[1] for plan in plans)
-        self.plans, self.slots, self.rows, self.cohort, self.device = plans, slots, rows, cohort, device
+        self.rows = rows = max(plan.index.shape[1] for plan in plans)
+        self.plans, self.noise_slots, self.cohort, self.device = plans, noise_slots, cohort, device
 
         def gather(name: str, *sizes: tuple[int, int]) -> Tensor:
             padded = []
@@ -116,11 +124,8 @@ class _Epoch:
         """The next packed bits of every run that has such a batch: ([R,] B, slots, bytes)."""
         drawn = [next(plan.noise) if batch < len(plan.index) else None for plan in self.plans]
         like = next(bits for bits in drawn if bits is not None)
-        slots = max(bits.shape[1] for bits in drawn if bits is not None)
         padded = [
-            resize(resize(bits, 1, max(slots, 1)), 0, self.rows)
-            if bits is not None
-            else like.new_zeros(self.rows, max(slots, 1), like.shape[2])
+            resize(resize(like[:0] if bits is None else bits, 1, self.noise_slots), 0, self.rows)
             for bits in drawn
         ]
         return (torch.stack(padded) if self.cohort else padded[0]).to(self.device)

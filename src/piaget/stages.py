@@ -104,6 +104,9 @@ class Stage:
         records = self.state.records.values() if self.replay else [r for r, _, _ in self.data]
         return self.state.k, max(record.outputs for record in records)
 
+    def noise_slots(self, k: int) -> int:
+        return self.model.structure.noise_slots(k)
+
     # --- laid out as tensors ---------------------------------------------------------------------
 
     def work(self, k: int, outputs: int) -> Work:
@@ -285,10 +288,10 @@ class Stage:
 
     def _noise(self, part: Part, steps: int, size: int) -> Iterator[Tensor]:
         kind = self.model.components
+        slots = self.noise_slots(self.state.k)
         if kind.dropout == 0:
             while True:
-                yield torch.zeros(size, 1, 0, dtype=torch.uint8)
-        slots = self.model.structure.noise_slots(self.state.k)
+                yield torch.zeros(size, slots, 0, dtype=torch.uint8)
         shape = (size, slots, packed_bytes(part.loss.shapes[1:]))
         block = max(1, NOISE_BLOCK // math.prod(shape))
         for start in range(0, steps, block):

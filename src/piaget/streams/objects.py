@@ -33,6 +33,8 @@ class Drawing:
     background: int = 0  # black
     extent: float = 1.0  # the drawn width in units of the size: 1: size is the width; 2: the radius
     whole_pixels: bool = False  # are centre and size whole numbers?
+    wraps: bool = False  # do colour values beyond a byte's range wrap around?
+    rotated: bool = False  # are shapes turned by a random angle?
 
     def images(self, rng: np.random.Generator, shape: str, colour: str, location: str) -> np.ndarray:
         """One class: (100, 3, 28, 28) bytes."""
@@ -49,13 +51,18 @@ class Drawing:
         pixel = np.arange(SIDE) + 0.5  # pixel centres
         dx = pixel[None, None, :] - centre[:, 0, None, None]  # (100, 1, 28)
         dy = pixel[None, :, None] - centre[:, 1, None, None]  # (100, 28, 1)
+        if self.rotated:
+            angle = rng.uniform(0, 2 * np.pi, (IMAGES, 1, 1))
+            dx, dy = dx * np.cos(angle) - dy * np.sin(angle), dx * np.sin(angle) + dy * np.cos(angle)
         if shape == "circle":
             inside = dx**2 + dy**2 <= half**2
         elif shape == "square":
             inside = (np.abs(dx) <= half) & (np.abs(dy) <= half)
         else:  # an isosceles triangle in the same box, its tip upwards
             inside = (np.abs(dy) <= half) & (np.abs(dx) <= (dy + half) / 2)
-        values = np.clip(np.round(rgb), 0, 255).astype(np.uint8)[:, :, None, None]
+        rgb = np.round(rgb).astype(np.int64)
+        rgb = rgb % 256 if self.wraps else np.clip(rgb, 0, 255)
+        values = rgb.astype(np.uint8)[:, :, None, None]
         return np.where(inside[:, None], values, np.uint8(self.background))
 
 

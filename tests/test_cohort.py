@@ -1,0 +1,108 @@
+"""A run gives the same result alone and in a cohort, whatever its companions do."""
+
+import pytest
+import torch
+
+import piaget
+from piaget.settings import ALGORITHMS
+from piaget.trees import flatten
+from tests.small import binary_tasks, image_tasks, make_task, mixed_tasks
+
+KEEP_SOME = piaget.ComponentDropout(0.02)
+
+
+def parameters(learner):
+    state = learner._state
+    own = {name: record.own for name, record in state.records.items()}
+    return flatten({"components": state.components, "moments": state.moments, "own": own, "memory": state.memory})
+
+
+def compare(settings, streams, rtol=1e-7):
+    """Trains each run alone and all in a cohort (float64), and compares everything."""
+    make = lambda seed: piaget.Learner(**settings, seed=seed, dtype="float64")  # noqa: E731
+    alone = [make(seed) for seed in range(len(streams))]
+    rows_alone = [[] for _ in streams]
+    for i, (learner, tasks) in enumerate(zip(alone, streams, strict=True)):
+        for task in tasks:
+            rows_alone[i] += learner.learn(task)
+    cohort = piaget.Cohort([make(seed) for seed in range(len(streams))])
+    rows = [[] for _ in streams]
+    for t in range(len(streams[0])):
+        for i, new in enumerate(cohort.learn([tasks[t] for tasks in streams])):
+            rows[i] += new
+    for one, other in zip(alone, cohort.learners, strict=True):
+        assert one.components == other.components
+        ours, theirs = parameters(one), parameters(other)
+        assert ours.keys() == theirs.keys()
+        for name, value in ours.items():
+            torch.testing.assert_close(theirs[name], value, rtol=rtol, atol=1e-9, msg=name)
+        assert torch.equal(one._state.generator.get_state(), other._state.generator.get_state())
+    for a, b in zip(rows_alone, rows, strict=True):
+        assert [(r["metric"], r["evaluated"]) for r in a] == [(r["metric"], r["evaluated"]) for r in b]
+        for x, y in zip(a, b, strict=True):
+            assert y["value"] == pytest.approx(x["value"], rel=1e-6)
+    return cohort
+
+
+@pytest.mark.parametrize("adaptation", ["nft", "er", "ewc", "fm"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_same_as_alone(adaptation, algorithm):
+    """Runs whose tasks have different numbers of samples: some are idle while others step."""
+    streams = [mixed_tasks(5, n=20), mixed_tasks(5, n=26), mixed_tasks(5, n=33)]
+    settings = {
+        "adaptation": adaptation, "algorithm": algorithm, "components": piaget.Dense(7),
+        "initial_components": 2, "epochs": 3, "initial_tasks": 2, "batch_size": 8,
+        "learning_rate": 0.02,
+    }  # fmt: skip
+    compare(settings, streams)
+
+
+def test_runs_with_different_numbers_of_components():
+    algorithm = piaget.Algorithm(piaget.Staged(6, 3, 1), KEEP_SOME)
+    settings = {
+        "adaptation": "er", "algorithm": algorithm, "components": piaget.Dense(8),
+        "initial_components": 2, "initial_tasks": 2, "initial_epochs": 3, "batch_size": 8,
+        "learning_rate": 0.03,
+    }  # fmt: skip
+    streams = [[make_task(f"t{i}", "binary", seed=10 * s + i) for i in range(6)] for s in range(4)]
+    cohort = compare(settings, streams, rtol=1e-6)
+    assert len({learner.components for learner in cohort.learners}) > 1
+
+
+@pytest.mark.parametrize("structure", ["soft-gating", "linear"])
+def test_other_structures(structure):
+    tasks = mixed_tasks if structure == "soft-gating" else binary_tasks
+    settings = {
+        "structure": structure, "adaptation": "er", "algorithm": "dynamic", "initial_components": 2,
+        "epochs": 4, "initial_tasks": 2, "learning_rate": 0.02,
+        "components": piaget.Dense(6) if structure == "soft-gating" else None,
+    }  # fmt: skip
+    compare(settings, [tasks(4, n=20), tasks(4, n=24)])
+
+
+def test_convolutional():
+    settings = {
+        "adaptation": "er", "algorithm": "dynamic", "components": piaget.Conv(4), "depth": 2,
+        "initial_components": 2, "epochs": 3, "initial_tasks": 2, "batch_size": 5,
+    }  # fmt: skip
+    compare(settings, [image_tasks(4, n=9), image_tasks(4, n=11)])
+
+
+def test_tasks_of_different_forms_at_the_same_place():
+    """Different inputs, classes and kinds in one place: such runs are trained apart."""
+    one, two = mixed_tasks(5), mixed_tasks(5)
+    two = [two[1], two[0], two[3], two[2], two[4]]
+    settings = {
+        "adaptation": "er", "algorithm": "dynamic", "components": piaget.Dense(6),
+        "initial_components": 2, "epochs": 3, "initial_tasks": 2,
+    }  # fmt: skip
+    compare(settings, [one, two])
+
+
+def test_members_must_be_of_one_method():
+    with pytest.raises(piaget.SettingError, match="seeds only"):
+        piaget.Cohort([piaget.Learner(adaptation="er"), piaget.Learner(adaptation="nft")])
+    with pytest.raises(piaget.SettingError, match="at least one"):
+        piaget.Cohort([])
+    with pytest.raises(piaget.SettingError, match="2 tasks for 1"):
+        piaget.Cohort([piaget.Learner()]).learn(mixed_tasks(2))

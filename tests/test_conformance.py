@@ -1,0 +1,177 @@
+"""Every combination of structure, adaptation, algorithm and component kind keeps the rules."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+import piaget
+from piaget import stages
+from piaget.settings import ALGORITHMS
+from piaget.structures import STRUCTURES
+from piaget.trees import flatten, leaves, map_tree
+from tests.small import binary_tasks, image_tasks, mixed_tasks
+
+
+class Residual(nn.Module):
+    """A shape-preserving module of the user's own."""
+
+    def __init__(self, width=6):
+        super().__init__()
+        self.inner = nn.Linear(width, width)
+        self.gain = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        return x + self.gain * torch.tanh(self.inner(x))
+
+
+KINDS = {
+    "dense": (piaget.Dense(6), lambda: mixed_tasks(5, n=15)),
+    "conv": (piaget.Conv(4), lambda: image_tasks(5, n=6, side=10)),
+    "module": (piaget.Module(Residual, shape=(6,), dropout=0.2), lambda: mixed_tasks(5, n=15)),
+    "linear": (piaget.Linear(), lambda: binary_tasks(5, n=15)),
+}
+
+COMBINATIONS = [
+    (structure, adaptation, algorithm, kind)
+    for structure in STRUCTURES
+    for adaptation in ("nft", "er", "ewc", "fm")
+    for algorithm in ALGORITHMS
+    for kind in KINDS
+    if (structure == "linear") == (kind == "linear") or (structure == "monolithic")
+    if not (structure == "monolithic" and algorithm in ("dynamic", "compositional"))
+]
+
+
+def make(structure, adaptation, algorithm, kind, **settings):
+    components, tasks = KINDS[kind]
+    defaults = {
+        "components": components, "initial_components": 2, "epochs": 3, "initial_tasks": 2,
+        "batch_size": 6, "seed": 0,
+    }  # fmt: skip
+    return piaget.Learner(structure, adaptation, algorithm, **(defaults | settings)), tasks()
+
+
+def predictions(learner, tasks):
+    known = [t for t in tasks if t.name in learner.tasks]
+    return {t.name: learner._outputs(learner._state.records[t.name], t.test.x) for t in known}
+
+
+def snapshot(learner, own_of):
+    state = learner._state
+    groups = {"components": state.components, "moments": state.moments}
+    if own_of in state.records:
+        groups["own"] = state.records[own_of].own
+    return {name: map_tree(torch.clone, tree) for name, tree in groups.items()}
+
+
+def same(a, b):
+    return all(torch.equal(x, y) for x, y in zip(leaves(a), leaves(b), strict=True))
+
+
+class Rules:
+    """Watches a learner: whenever a stage hands its results back, what must not move has not."""
+
+    def __init__(self, monkeypatch, learner, tasks):
+        self.learner, self.tasks = learner, tasks
+        self.finished, self.shown, self.stages = {}, {}, set()
+        commit = stages.Stage.commit
+
+        def checked_commit(stage, groups, moments):
+            name = stage.data[-1][0].name
+            old = snapshot(learner, name)
+            commit(stage, groups, moments)
+            self.stages.add(stage.name)
+            self.check(stage, old, snapshot(learner, name))
+
+        monkeypatch.setattr(stages.Stage, "commit", checked_commit)
+
+    def begin(self):
+        """Before a task: what finished tasks have, and what is predicted for them."""
+        learner = self.learner
+        self.finished = {n: map_tree(torch.clone, learner._state.records[n].own) for n in learner.tasks}
+        self.shown = predictions(learner, self.tasks)
+
+    def check(self, stage, old, new):
+        learner = self.learner
+        for name, own in self.finished.items():
+            assert same(own, learner._state.records[name].own)
+        if stage.name == "assimilation":
+            k = stage.state.k - (1 if stage.candidate else 0)
+            for group in ("components", "moments"):
+                cut_old, cut_new = (map_tree(lambda p: p[:k], tree[group]) for tree in (old, new))
+                assert same(cut_old, cut_new)
+            if learner.settings.encoder == "learned":
+                assert not same(old["own"]["encoder"], new["own"]["encoder"])
+            for task in self.tasks:
+                if task.name in self.shown:
+                    now = learner._outputs(learner._state.records[task.name], task.test.x)
+                    torch.testing.assert_close(now, self.shown[task.name], rtol=0, atol=1e-6)
+        elif stage.name == "adaptation":
+            assert same(old["own"], new["own"])
+            assert not same(old["components"], new["components"])
+        elif stage.name == "initialization" and learner.model.structure.fixed_initially:
+            assert same(old["own"], new["own"])
+            assert not same(old["components"], new["components"])
+
+
+@pytest.mark.parametrize(("structure", "adaptation", "algorithm", "kind"), COMBINATIONS)
+def test_combination(monkeypatch, structure, adaptation, algorithm, kind):
+    learner, tasks = make(structure, adaptation, algorithm, kind)
+    rules = Rules(monkeypatch, learner, tasks)
+    rows = []
+    for task in tasks:
+        rules.begin()
+        rows += learner.learn(task)
+    staged = algorithm in ("dynamic", "compositional")
+    expected = {"assimilation", "adaptation"} if staged else {"joint"}
+    if adaptation == "fm":
+        expected = {"assimilation"}
+    assert rules.stages == {"initialization", *expected}
+    assert learner.tasks == [t.name for t in tasks]
+    assert all(torch.isfinite(t).all() for t in flatten(learner._state.components).values())
+    scores = [r["value"] for r in rows if r["metric"] in ("accuracy", "rmse", "loss")]
+    assert len(scores) == 2 * len(tasks)
+    assert all(math.isfinite(s) and s >= 0 for s in scores)
+    for task in tasks:
+        assert len(learner.predict(task.test.x, task.name)) == len(task.test.x)
+
+
+@pytest.mark.parametrize("structure", ["soft-ordering", "soft-gating", "linear"])
+def test_hidden_components_have_weight_exactly_zero(structure):
+    kind = "linear" if structure == "linear" else "dense"
+    algorithm = piaget.Algorithm(piaget.Staged(2, 2, 1), piaget.ComponentDropout(-10.0))
+    learner, tasks = make(structure, "nft", algorithm, kind)
+    for task in tasks:
+        learner.learn(task)
+    assert learner.components == 2 + 3, "every candidate is kept at this threshold"
+    state = learner._state
+    first = state.records[tasks[0].name]
+    assert first.k == 2
+    before = learner._outputs(first, tasks[0].test.x)
+    for p in state.components.values():
+        p[2:] = 1e6  # components that the first task never saw
+    assert torch.equal(before, learner._outputs(first, tasks[0].test.x))
+
+
+GOOD = {
+    "dense": piaget.Dense(24, dropout=0.0),
+    "conv": piaget.Conv(12, dropout=0.0),
+    "module": piaget.Module(Residual, shape=(6,)),
+}
+
+
+@pytest.mark.parametrize("kind", GOOD)
+def test_learning_reaches_a_good_score(kind):
+    """The tasks are linear: a learner that works leaves chance far behind."""
+    learner = piaget.Learner(
+        "soft-ordering", "er", "dynamic", components=GOOD[kind], initial_components=2, epochs=40,
+        initial_tasks=2, batch_size=16, learning_rate=5e-3,
+    )  # fmt: skip
+    tasks = image_tasks(4, n=40, side=10) if kind == "conv" else binary_tasks(4, n=60)
+    for task in tasks:
+        learner.learn(task)
+    rows = learner.evaluate(tasks[2:], split="train")
+    accuracy = [r["value"] for r in rows if r["metric"] == "accuracy"]
+    assert min(accuracy) > 0.8

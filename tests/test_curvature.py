@@ -1,0 +1,194 @@
+"""Kronecker factors and the EWC penalty against dense matrices in float64."""
+
+import pytest
+import torch
+
+import piaget
+from piaget import curvature
+from piaget.adaptation import Finished
+from piaget.curvature import as_matrices, from_matrices, nearest_kronecker, sample_gradients
+from piaget.objective import probabilities
+from piaget.trees import map_tree
+from tests.small import image_tasks, make_task
+
+KINDS = ["regression", "binary", "multiclass"]
+
+
+def learned(kind, components, tasks=None, depth=3, structure="soft-ordering"):
+    """A learner whose components are used at every depth, with its first non-initial task."""
+    features = 5
+    tasks = tasks or [make_task(f"t{i}", kind, features=features, n=20, seed=i) for i in range(3)]
+    learner = piaget.Learner(
+        structure, "nft", "compositional", components=components, initial_components=2, depth=depth,
+        epochs=4, initial_tasks=2, batch_size=8, dtype="float64", learning_rate=0.05,
+    )  # fmt: skip
+    for task in tasks:
+        learner.learn(task)
+    record = learner._state.records[tasks[-1].name]
+    return learner, record, tasks[-1]
+
+
+def outputs(learner, record, components, x):
+    params = learner._params(record) | {"components": components}
+    h = learner.model.encode(record.own["encoder"], x)
+    visible = record.visible(learner.components)
+    return learner.model.forward(params, h, [None] * learner.model.depth, visible)
+
+
+def dense_fisher(learner, record, x):
+    """(n, k, out, in) Jacobians of every output by autograd, and the exact Fisher blocks."""
+    components = map_tree(torch.clone, learner._state.components)
+    blocks = None
+    for n in range(len(x)):
+        jacobian = torch.func.jacrev(lambda c, n=n: outputs(learner, record, c, x[n : n + 1])[0])(components)
+        rows = as_matrices(jacobian, lead=2)["weight"]  # (outputs, k, out, in)
+        out = outputs(learner, record, components, x[n : n + 1])
+        if record.kind == "regression":
+            hessian = 2 * torch.eye(1, dtype=torch.float64)
+        elif record.kind == "binary":
+            p = out[0].sigmoid()
+            hessian = (p * (1 - p))[None]
+        else:
+            p = probabilities(record.kind, out)[0]
+            hessian = torch.diag(p) - torch.outer(p, p)
+        flat = rows.flatten(2)  # (outputs, k, out * in)
+        block = torch.einsum("aki,ab,bkj->kij", flat, hessian, flat) / len(x)
+        blocks = block if blocks is None else blocks + block
+    return blocks
+
+
+def nearest_by_svd(fisher, out, inp):
+    """Van Loan & Pitsianis: the leading singular pair of the rearranged matrix."""
+    rearranged = fisher.view(out, inp, out, inp).permute(0, 2, 1, 3).reshape(out * out, inp * inp)
+    u, s, v = torch.linalg.svd(rearranged)
+    return s[0] * torch.outer(u[:, 0], v[0])
+
+
+def rearrange(left, right):
+    return torch.outer(left.flatten(), right.flatten())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_factors_are_the_nearest_kronecker_product(seed):
+    g = torch.Generator().manual_seed(seed)
+    gradients = torch.randn(9, 2, 4, 3, generator=g, dtype=torch.float64)
+    left, right = nearest_kronecker(gradients)
+    for k in range(2):
+        flat = gradients[:, k].flatten(1)
+        expected = nearest_by_svd(flat.T @ flat / 9, 4, 3)
+        torch.testing.assert_close(rearrange(left[k], right[k]), expected, rtol=1e-5, atol=1e-8)
+        assert torch.linalg.eigvalsh(left[k]).min() > -1e-12
+        assert torch.linalg.eigvalsh(right[k]).min() > -1e-12
+
+
+def test_unused_component_has_zero_factors():
+    left, right = nearest_kronecker(torch.zeros(3, 2, 4, 5))
+    assert not left.any()
+    assert not right.any()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_mean_outer_product_of_sample_gradients_is_the_fisher_block(kind):
+    """Every application counts: a component is used at all three depths with weight > 0."""
+    learner, record, task = learned(kind, piaget.Dense(4))
+    assert (learner.structures()[task.name] > 0.05).all(), "every component at every depth"
+    x = task.train.x[:6].double()
+    exact = dense_fisher(learner, record, x)
+    draws = 1 if kind in ("regression",) else 4000
+    generator = torch.Generator().manual_seed(0)
+    repeated = x.repeat(draws, 1)
+    gradients = sample_gradients(
+        learner.model, learner._params(record), record.visible(learner.components), kind,
+        record.classes, repeated, generator,
+    )  # fmt: skip
+    flat = as_matrices(gradients, lead=2)["weight"].flatten(2)
+    estimate = torch.einsum("nki,nkj->kij", flat, flat) / len(flat)
+    if draws == 1:  # no labels are drawn
+        torch.testing.assert_close(estimate, exact, rtol=1e-9, atol=1e-12)
+    else:  # the mean over many drawn labels
+        assert (estimate - exact).norm() < 0.05 * exact.norm()
+
+
+@pytest.mark.parametrize("components", [piaget.Dense(4), piaget.Conv(3)])
+def test_sample_gradients_count_every_application(monkeypatch, components):
+    """Against autograd of the plain sum over samples, one sample at a time."""
+    tasks = image_tasks(3) if isinstance(components, piaget.Conv) else None
+    learner, record, task = learned("multiclass", components, tasks, depth=2)
+    x = task.train.x[:4].double()
+    labels = []
+    original = curvature.draw_labels
+
+    def spy(*args):
+        labels.append(original(*args))
+        return labels[-1]
+
+    monkeypatch.setattr(curvature, "draw_labels", spy)
+    gradients = sample_gradients(
+        learner.model, learner._params(record), record.visible(2), record.kind, record.classes, x,
+        torch.Generator().manual_seed(1),
+    )  # fmt: skip
+    for n in range(4):
+        variables = map_tree(lambda p: p.clone().requires_grad_(), learner._state.components)
+        out = outputs(learner, record, variables, x[n : n + 1])
+        loss = torch.nn.functional.cross_entropy(out, labels[0][n : n + 1])
+        expected = torch.autograd.grad(loss, [variables["weight"], variables["bias"]])
+        torch.testing.assert_close(gradients["weight"][n], expected[0], rtol=1e-8, atol=1e-12)
+        torch.testing.assert_close(gradients["bias"][n], expected[1], rtol=1e-8, atol=1e-12)
+
+
+def test_penalty_gradient_is_the_dense_product():
+    """lambda sum_t (L_t kron R_t) vec(Phi - Phi_t), and the gradient of the quadratic penalty."""
+    learner, record, task = learned("binary", piaget.Dense(4))
+    ewc = piaget.KroneckerEWC(0.3)
+    state = learner._state
+    memory, anchors = {}, []
+    generator = torch.Generator().manual_seed(5)
+    components = state.components
+    for t in range(3):
+        components = map_tree(
+            lambda p: p + 0.1 * torch.randn(p.shape, generator=generator, dtype=p.dtype), components
+        )
+        params = learner._params(record) | {"components": components}
+        finished = Finished(
+            t, record.kind, record.classes, task.train.x.double(), task.train.y, learner.model,
+            params, record.visible(2), 6, generator,
+        )  # fmt: skip
+        memory = ewc.remember(memory, finished)
+        anchors.append(as_matrices(components)["weight"])
+    now = map_tree(
+        lambda p: p + 0.2 * torch.randn(p.shape, generator=generator, dtype=p.dtype), components
+    )
+    zero = map_tree(torch.zeros_like, now)
+    corrected = as_matrices(ewc.correct(ewc.constants(memory, 2), now, zero))["weight"]
+    phi = as_matrices(now)["weight"].requires_grad_()
+    for k in range(2):
+        dense = torch.zeros(20, 20, dtype=torch.float64)
+        expected = torch.zeros(20, dtype=torch.float64)
+        penalty = torch.zeros((), dtype=torch.float64)
+        for t in range(3):
+            block = torch.kron(memory["left"]["weight"][t, k], memory["right"]["weight"][t, k])
+            dense += block
+            delta = (phi[k] - anchors[t][k]).flatten()
+            expected = expected + 0.3 * block @ delta
+            penalty = penalty + 0.3 / 2 * delta @ block @ delta
+        assert dense.norm() > 1e-3
+        torch.testing.assert_close(corrected[k].flatten(), expected.detach(), rtol=1e-9, atol=1e-12)
+        by_autograd = torch.autograd.grad(penalty, phi)[0][k]
+        torch.testing.assert_close(corrected[k], by_autograd, rtol=1e-9, atol=1e-12)
+
+
+def test_matrices_join_weight_and_bias_and_come_back():
+    shapes = {
+        "weight": (2, 3, 4), "bias": (2, 3), "scale": (2, 5),
+        "conv:weight": (2, 3, 4, 3, 3), "conv:bias": (2, 3), "gain": (2,),
+    }  # fmt: skip
+    generator = torch.Generator().manual_seed(0)
+    params = {name: torch.randn(shape, generator=generator) for name, shape in shapes.items()}
+    matrices = as_matrices(params)
+    assert {n: tuple(m.shape) for n, m in matrices.items()} == {
+        "weight": (2, 3, 5), "scale": (2, 5, 1), "conv:weight": (2, 3, 37), "gain": (2, 1, 1),
+    }  # fmt: skip
+    back = from_matrices(matrices, params)
+    assert back.keys() == params.keys()
+    for name, p in params.items():
+        assert torch.equal(back[name], p)
