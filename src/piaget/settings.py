@@ -109,6 +109,17 @@ def resolve(
     dtype: str,
 ) -> Settings:
     """Fills in the paper's values for what is not given, and checks that all fits together."""
+    for name, number in {
+        "initial_components": initial_components,
+        "depth": depth,
+        "epochs": epochs,
+        "initial_tasks": initial_tasks,
+        "initial_epochs": initial_epochs,
+        "batch_size": None if batch_size == "all" else batch_size,
+    }.items():
+        whole = isinstance(number, int) and not isinstance(number, bool)
+        if number is not None and (not whole or number < 1):  # type: ignore[operator]
+            raise SettingError(f"{name}={number!r}; expected a whole number, 1 or more")
     if isinstance(structure, str):
         structure = named_structure(structure)
     if isinstance(adaptation, str):
@@ -142,16 +153,6 @@ def resolve(
         encoder = "none" if components.hidden is None else "learned"
     if batch_size is None:
         batch_size = "all" if components.whole_model else 32
-    numbers = {
-        "initial_components": initial_components,
-        "depth": depth,
-        "epochs": epochs,
-        "initial_tasks": initial_tasks,
-        "batch_size": 1 if batch_size == "all" else batch_size,
-    }
-    for name, number in numbers.items():
-        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-            raise SettingError(f"{name}={number!r}; expected a whole number, 1 or more")
     if not learning_rate > 0:
         raise SettingError(f"learning_rate={learning_rate!r}; expected a positive number")
     if encoder not in ("learned", "fixed", "shared", "none"):

@@ -170,10 +170,19 @@ class Stage:
         parts = [
             self._part(roles, self.trained, record, current, by_shape.pop(shape), k, outputs)
         ]
+        trained = tuple(role for role in self.trained if role != "own")
         for others in by_shape.values():
-            trained = tuple(role for role in self.trained if role != "own")
-            parts.append(self._part(roles, trained, record, None, others, k, outputs))
+            # No row is the current task's: any past task of this form stands in its place.
+            stand_in = self._past(others[0])
+            group = f"past {stand_in.name}"
+            groups[group] = resize_own(stand_in.own, model.structure, k, outputs)
+            parts.append(
+                self._part(roles | {"own": group}, trained, stand_in, None, others, k, outputs)
+            )
         return parts
+
+    def _past(self, stored: Tree) -> TaskRecord:
+        return list(self.state.records.values())[int(stored["task"])]
 
     def _rows(self, params: Tree, x: Tensor) -> Tree:
         """The current task's rows, as far as they can be computed before training."""
@@ -208,7 +217,7 @@ class Stage:
         outputs: int,
     ) -> Part:
         device = next(iter(self.state.components.values())).device
-        past = [list(self.state.records.values())[int(s["task"])] for s in stored]
+        past = [self._past(s) for s in stored]
         records = [record, *past]
         slot = torch.zeros(k, dtype=torch.bool)
         slot[self.state.k - 1] = self.candidate

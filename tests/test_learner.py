@@ -1,0 +1,272 @@
+"""The learner as a user meets it."""
+
+import numpy as np
+import pytest
+import torch
+
+import piaget
+from piaget.trees import flatten
+from tests.small import binary_tasks, make_task, mixed_tasks
+
+SMALL = {
+    "components": piaget.Dense(8), "initial_components": 2, "epochs": 4, "initial_tasks": 2,
+    "batch_size": 8,
+}  # fmt: skip
+
+
+def test_a_life(tmp_path):
+    """The README's loop, with tasks of all kinds."""
+    learner, tasks = piaget.Learner(**SMALL), mixed_tasks(6)
+    rows = []
+    for task in tasks:
+        rows += learner.learn(task)
+    assert learner.tasks == [t.name for t in tasks]
+    assert set(rows[0]) == {
+        "stream", "method", "seed", "trained", "epoch", "stage", "evaluated", "split", "metric", "value",
+    }  # fmt: skip
+    assert {r["method"] for r in rows} == {"soft-ordering/er/dynamic"}
+    everything = learner.evaluate(tasks)
+    assert {r["evaluated"] for r in everything if r["metric"] == "loss"} == set(learner.tasks)
+    structures = learner.structures()
+    for name in learner.tasks:
+        k = learner._state.records[name].k
+        assert structures[name].shape == (k, 2)
+        torch.testing.assert_close(structures[name].sum(0), torch.ones(2))
+    decisions = [r for r in rows if r["metric"] == "kept"]
+    assert len(decisions) == 4
+    assert learner.components == 2 + sum(r["value"] for r in decisions)
+
+
+def test_the_first_tasks_are_pending_then_initialized_together():
+    learner, tasks = piaget.Learner(**(SMALL | {"initial_tasks": 3})), mixed_tasks(4)
+    assert learner.learn(tasks[0]) == []
+    assert learner.learn(tasks[1]) == []
+    assert learner.pending == ["task 0", "task 1"]
+    assert learner.tasks == []
+    with pytest.raises(piaget.UnknownTaskError, match=r"'task 0' is pending.*1 more must come.*initialize"):
+        learner.predict(tasks[0].test.x, "task 0")
+    rows = learner.learn(tasks[2])
+    assert learner.pending == []
+    assert {r["evaluated"] for r in rows if r["metric"] in ("accuracy", "rmse")} == {"task 0", "task 1", "task 2"}
+
+
+def test_initialize_starts_earlier():
+    learner, tasks = piaget.Learner(**(SMALL | {"initial_tasks": 4})), mixed_tasks(3)
+    with pytest.raises(piaget.SettingError, match="no task is pending"):
+        learner.initialize()
+    learner.learn(tasks[0])
+    rows = learner.initialize()
+    assert learner.tasks == ["task 0"]
+    assert rows
+    learner.learn(tasks[1])
+    assert learner.tasks == ["task 0", "task 1"]
+
+
+def test_predictions_and_their_forms():
+    learner, tasks = piaget.Learner(**SMALL), mixed_tasks(4)
+    for task in tasks:
+        learner.learn(task)
+    x = tasks[0].test.x
+    classes = learner.predict(x, "task 0")
+    assert isinstance(classes, torch.Tensor)
+    chances = learner.predict_proba(x.numpy(), "task 0")
+    assert isinstance(chances, np.ndarray)
+    assert chances.shape == (len(x), 3)
+    np.testing.assert_allclose(chances.sum(1), 1, rtol=1e-5)
+    assert (chances.argmax(1) == classes.numpy()).all()
+    two = learner.predict_proba(tasks[1].test.x, "task 1")
+    assert two.shape == (len(x), 2)
+    assert ((two[:, 1] > 0.5).long() == learner.predict(tasks[1].test.x, "task 1")).all()
+    assert learner.predict(tasks[2].test.x, "task 2").is_floating_point()
+    with pytest.raises(piaget.SettingError, match="regression"):
+        learner.predict_proba(tasks[2].test.x, "task 2")
+    with pytest.raises(piaget.UnknownTaskError, match="known tasks: 'task 0', 'task 1'"):
+        learner.predict(x, "nonsense")
+    with pytest.raises(piaget.TaskError, match=r"expected \(samples, 6\)"):
+        learner.predict(x[:, :4], "task 0")
+    with pytest.raises(piaget.TaskError, match="NaN"):
+        learner.predict(x * float("nan"), "task 0")
+
+
+def test_rows_are_the_learners_own_scores():
+    learner, tasks = piaget.Learner(**SMALL), mixed_tasks(3)
+    for task in tasks:
+        rows = learner.learn(task)
+    task = tasks[2]  # a regression
+    error = learner.predict(task.test.x, task.name) - task.test.y
+    rmse = next(r["value"] for r in rows if r["metric"] == "rmse")
+    assert rmse == pytest.approx(float(error.square().mean().sqrt()), rel=1e-4)
+    accuracy = next(r for r in learner.evaluate(tasks[:1]) if r["metric"] == "accuracy")
+    right = learner.predict(tasks[0].test.x, "task 0") == tasks[0].test.y
+    assert accuracy["value"] == pytest.approx(float(right.double().mean()))
+
+
+def test_try_task_changes_nothing():
+    learner, tasks = piaget.Learner(**SMALL), mixed_tasks(4)
+    with pytest.raises(piaget.SettingError, match="learn the initial tasks first"):
+        learner.try_task(tasks[0])
+    for task in tasks[:3]:
+        learner.learn(task)
+    state = learner._state
+    def tensors():
+        own = {n: r.own for n, r in state.records.items()}
+        return flatten({"c": state.components, "m": state.moments, "own": own, "mem": state.memory})
+
+    before = {n: t.clone() for n, t in tensors().items()}
+    generator = state.generator.get_state()
+    rows = learner.try_task(tasks[3])
+    assert [r["stage"] for r in rows if r["metric"] == "accuracy"] == ["assimilation"]
+    after = tensors()
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[n], after[n]) for n in before)
+    assert torch.equal(generator, state.generator.get_state())
+    assert learner.tasks == ["task 0", "task 1", "task 2"]
+    learner.learn(tasks[3])
+
+
+def test_learning_curves():
+    learner, tasks = piaget.Learner(**SMALL), mixed_tasks(3)
+    reports = []
+    for i, task in enumerate(tasks):
+        rows = learner.learn(task, evaluate_on=tasks[: i + 1], every=2, on_epoch=reports.append)
+    curve = [(r["epoch"], r["stage"]) for r in rows if r["evaluated"] == "task 0" and r["metric"] == "accuracy"]
+    assert curve == [(2, "assimilation"), (4, "adaptation")]
+    assert [(r.epoch, r.stage) for r in reports[-4:]] == [
+        (1, "assimilation"), (2, "assimilation"), (3, "assimilation"), (4, "adaptation"),
+    ]  # fmt: skip
+
+
+def test_the_same_seed_gives_the_same_learner_and_another_seed_another():
+    def final(seed):
+        learner = piaget.Learner(**SMALL, seed=seed)
+        for task in mixed_tasks(3):
+            learner.learn(task)
+        return learner._state.components["weight"]
+
+    assert torch.equal(final(0), final(0))
+    assert not torch.equal(final(0), final(1))
+
+
+def test_watching_does_not_change_the_result():
+    def final(**watching):
+        learner = piaget.Learner(**SMALL)
+        for task in mixed_tasks(3):
+            learner.learn(task, **watching)
+        return learner._state.components["weight"]
+
+    assert torch.equal(final(), final(every=1, evaluate_on=mixed_tasks(3)))
+
+
+def test_ewc_and_replay_hold_components_back():
+    """What guards past tasks must have an effect, and a strong guard a strong one."""
+
+    def drift(adaptation):
+        learner = piaget.Learner(adaptation=adaptation, algorithm="joint", **(SMALL | {"epochs": 30}))
+        tasks = mixed_tasks(3)
+        for task in tasks[:2]:
+            learner.learn(task)
+        before = learner._state.components["weight"].clone()
+        learner.learn(tasks[2])
+        return float((learner._state.components["weight"] - before).norm())
+
+    free, weak, strong = drift("nft"), drift(piaget.KroneckerEWC(1e-8)), drift(piaget.KroneckerEWC(1e4))
+    assert weak == pytest.approx(free, rel=0.3)
+    assert strong < 0.7 * free
+    assert drift("er") != free
+
+
+def test_shared_encoder_and_decoder_learn_with_the_components():
+    learner = piaget.Learner(
+        "soft-ordering", "er", "compositional", encoder="shared", decoder="shared",
+        **(SMALL | {"components": piaget.Dense(8, dropout=0.0)}),
+    )  # fmt: skip
+    tasks = binary_tasks(4)
+    for task in tasks[:2]:
+        learner.learn(task)
+    before = {n: t.clone() for n, t in flatten(learner._state.io).items()}
+    assert set(before) == {"encoder/weight", "encoder/bias", "decoder/weight", "decoder/bias"}
+    for task in tasks[2:]:
+        learner.learn(task)
+    assert all(not torch.equal(before[n], t) for n, t in flatten(learner._state.io).items())
+    assert all(not any(flatten(r.own["encoder"])) for r in learner._state.records.values())
+    with pytest.raises(piaget.TaskError, match="share one encoder"):
+        learner.learn(make_task("other", "binary", features=9))
+
+
+def test_replay_with_images_of_different_sizes():
+    sizes = [10, 10, 10, 12, 12, 10]
+    tasks = [make_task(f"t{i}", "multiclass", 3, (2, s, s), n=9, seed=i) for i, s in enumerate(sizes)]
+    learner = piaget.Learner(**(SMALL | {"components": piaget.Conv(4)}), adaptation="er", algorithm="joint")
+    for task in tasks:
+        learner.learn(task)
+    assert learner.tasks == [t.name for t in tasks]
+
+
+# --- what is refused, before any training ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"structure": "soft"}, "structure='soft'; expected one of linear, soft-ordering"),
+        ({"adaptation": "l2"}, "adaptation='l2'; expected one of nft, er, ewc, fm"),
+        ({"algorithm": "static"}, "algorithm='static'; expected one of dynamic"),
+        ({"components": "lstm"}, "components='lstm'; expected one of dense, conv, linear"),
+        ({"structure": "monolithic"}, "cannot take new components"),
+        ({"structure": "linear", "components": "dense"}, "linear combinations go with linear"),
+        ({"components": "conv", "encoder": "learned"}, "expected encoder='none'"),
+        ({"epochs": 0}, "epochs=0; expected a whole number, 1 or more"),
+        ({"depth": 2.5}, "depth=2.5"),
+        ({"batch_size": -1}, "batch_size=-1"),
+        ({"learning_rate": 0}, "learning_rate=0"),
+        ({"encoder": "deep"}, "encoder='deep'; expected learned, fixed, shared or none"),
+        ({"decoder": "none"}, "decoder='none'"),
+        ({"dtype": "float16"}, "dtype='float16'; expected float32 or float64"),
+    ],
+)
+def test_wrong_settings(settings, message):
+    with pytest.raises(piaget.SettingError) as error:
+        piaget.Learner(**settings)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize("part", [lambda: piaget.Replay(0), lambda: piaget.KroneckerEWC(-1), lambda: piaget.Staged(adapt_freq=0), lambda: piaget.Joint(-1)])
+def test_wrong_parts(part):
+    with pytest.raises(piaget.SettingError):
+        part()
+
+
+def test_wrong_tasks():
+    learner, tasks = piaget.Learner(**SMALL), mixed_tasks(3)
+    learner.learn(tasks[0])
+    with pytest.raises(piaget.TaskError, match="'task 0': a task of this name was given before"):
+        learner.learn(tasks[0])
+    learner.learn(tasks[1])
+    with pytest.raises(piaget.TaskError, match="'task 1': a task of this name"):
+        learner.learn(tasks[1])
+    bare = piaget.Task("bare", "regression", tasks[2].train)
+    with pytest.raises(piaget.TaskError, match="'bare': there is no validation split"):
+        learner.learn(bare)
+    with pytest.raises(piaget.TaskError, match="may not contain"):
+        learner.learn(make_task("a/b"))
+    assert learner.tasks == ["task 0", "task 1"]
+
+
+def test_inputs_that_do_not_fit_the_components():
+    conv = piaget.Learner(components=piaget.Conv(3))
+    with pytest.raises(piaget.TaskError, match="'t': inputs of shape \\(6,\\) enter convolutional"):
+        conv.learn(make_task("t"))
+    with pytest.raises(piaget.TaskError, match="at most 3 channels"):
+        conv.learn(make_task("t", features=(4, 28, 28), n=9))
+    with pytest.raises(piaget.TaskError, match="expected larger images or less depth"):
+        conv.learn(make_task("t", features=(1, 8, 8), n=9))
+    bare = piaget.Learner(components=piaget.Dense(4), encoder="none")
+    with pytest.raises(piaget.TaskError, match="expected a vector that is no longer"):
+        bare.learn(make_task("t"))
+    linear = piaget.Learner("linear", algorithm="compositional")
+    linear.learn(make_task("a", "binary"))
+    with pytest.raises(piaget.TaskError, match="share one set of features"):
+        linear.learn(make_task("b", "binary", features=4))
+    single = piaget.Learner("linear", algorithm="no-components")
+    with pytest.raises(piaget.SettingError, match="'t': a single linear model has one output"):
+        single.learn(make_task("t"))
