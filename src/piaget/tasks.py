@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -90,7 +90,7 @@ class Task:
             if pair is not None
         }
         targets = [labels for _, labels in pairs.values()]
-        kind = kind or _infer_kind(targets)
+        kind = kind or _infer_kind(targets, classes)
         if kind not in KINDS:
             raise TaskError(f"task {name!r}: kind is {kind!r}; expected one of {', '.join(KINDS)}")
         if kind == "regression":
@@ -111,11 +111,12 @@ class Task:
                     "expected as many targets as inputs"
                 )
             splits[split] = Split(inputs, target)
-        if validation is None and test is None:
-            splits = _divide(name, splits["train"], count, fractions, seed)
-        return Task(
+        task = Task(
             name=name, kind=kind, classes=count, labels=labels_of_classes, stream=stream, **splits
         )
+        if validation is None and test is None:
+            return replace(task, **_divide(name, task.train, count, fractions, seed))
+        return task
 
 
 def split_rows(
@@ -224,7 +225,9 @@ def _features(name: str, split: str, x: Any) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(array))
 
 
-def _infer_kind(targets: list[np.ndarray]) -> Kind:
+def _infer_kind(targets: list[np.ndarray], classes: int | None) -> Kind:
+    if classes is not None:
+        return "binary" if classes == 2 else "multiclass"
     y = np.concatenate([labels.ravel() for labels in targets]) if targets else np.zeros(0)
     if y.dtype.kind == "f" and not np.array_equal(y, np.round(y)):
         return "regression"
