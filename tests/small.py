@@ -21,6 +21,8 @@ def make_task(
     shape = (features,) if isinstance(features, int) else features
     classes = {"binary": 2, "regression": 0}.get(kind, classes)
     x = torch.randn(3 * n, *shape, generator=g, dtype=dtype)
+    if len(shape) == 1:
+        x[:, seed % 3] = 0  # a feature that is always zero
     w = torch.randn(x[0].numel(), max(classes, 1), generator=g, dtype=dtype)
     score = x.flatten(1) @ w
     if kind == "regression":

@@ -47,25 +47,20 @@ def check(monkeypatch, learner, tasks):
     return learner
 
 
-# Seeds and thresholds with which some of the tasks keep their candidate and some do not.
-SEEDS = {"er": 1, "ewc": 2, "nft": 1, "fm": 1}
-THRESHOLDS = {"er": 0.02, "ewc": 0.02, "nft": 0.02, "fm": 0.002}
-
-
-def algorithm_of(base, name):
+def algorithm_of(name):
     """Two rounds of assimilation and adaptation, so that the structure learns after both."""
     schedule = piaget.Staged(struct_updates=6, adapt_freq=3, comp_updates=1)
     if name == "dynamic":
-        return piaget.Algorithm(schedule, piaget.ComponentDropout(THRESHOLDS[base]), name=name)
+        return piaget.Algorithm(schedule, piaget.ComponentDropout(0.02), name=name)
     return piaget.Algorithm(schedule, name=name) if name == "compositional" else name
 
 
 @pytest.mark.parametrize(("base", "algorithm"), PAPER)
 def test_soft_ordering(monkeypatch, base, algorithm):
     learner = piaget.Learner(
-        "soft-ordering", ADAPTATIONS[base], algorithm_of(base, algorithm),
+        "soft-ordering", ADAPTATIONS[base], algorithm_of(algorithm),
         components=piaget.Dense(8), initial_components=3, epochs=3, initial_tasks=3, batch_size=8,
-        learning_rate=0.05, dtype="float64", seed=SEEDS[base],
+        learning_rate=0.05, dtype="float64", seed=4,
     )  # fmt: skip
     check(monkeypatch, learner, mixed_tasks(7))
     if algorithm == "dynamic":
@@ -75,7 +70,7 @@ def test_soft_ordering(monkeypatch, base, algorithm):
 @pytest.mark.parametrize(("base", "algorithm"), PAPER)
 def test_soft_gating(monkeypatch, base, algorithm):
     learner = piaget.Learner(
-        "soft-gating", ADAPTATIONS[base], algorithm_of(base, algorithm),
+        "soft-gating", ADAPTATIONS[base], algorithm_of(algorithm),
         components=piaget.Dense(6), initial_components=3, epochs=3, initial_tasks=3, batch_size=8,
         learning_rate=0.02, dtype="float64", seed=2,
     )  # fmt: skip

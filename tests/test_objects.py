@@ -75,10 +75,24 @@ def test_pictures_have_the_given_jitter(shape, location):
 
 def test_colours_stay_near_their_nominal_values():
     images = Drawing().images(np.random.default_rng(0), "square", "pink", "top-left")
-    red, green, blue = (np.concatenate([i[c][(i != 0).all(0)] for i in images]).astype(int) for c in range(3))
-    assert red.min() >= 255 - 16
-    assert abs(green - 192).max() <= 16
-    assert abs(blue - 203).max() <= 16
+    inside = (images != 0).any(1)
+    red, green, blue = (images[:, c][inside].astype(int) for c in range(3))
+    assert abs(red - 227).max() <= 16
+    assert abs(green - 119).max() <= 16
+    assert abs(blue - 194).max() <= 16
+
+
+def test_values_beyond_a_byte_wrap_around_or_are_cut_off():
+    """Orange has 255 red: half of its pictures would have more."""
+
+    def reds(drawing):
+        images = drawing.images(np.random.default_rng(0), "square", "orange", "top-left")
+        return images[:, 0].reshape(100, -1)[images[:, 1].reshape(100, -1) > 0].astype(int)
+
+    wrapped, cut = reds(Drawing()), reds(Drawing(wraps=False))
+    assert set(np.unique(wrapped)) <= {*range(16), *range(239, 256)}
+    assert 0.3 < (wrapped < 16).mean() < 0.7
+    assert cut.min() >= 239
 
 
 def test_unknown_names_and_options():

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from piaget.stages import Part, PartPlan, Stage, Work
+from piaget.stages import Part, PartPlan, Size, Stage, Work
 from piaget.step import adam_, flushed_denormals, gradients
 from piaget.trees import Tree, map_tree, resize
 
@@ -57,9 +57,8 @@ def _alike(waiting: dict[int, Stage]) -> list[list[int]]:
 
 def train(stages: Sequence[Stage], rate: float) -> None:
     """Trains stages of one form together, and leaves the results in the runs' states."""
-    slots = max(stage.size[0] for stage in stages)
-    outputs = max(stage.size[1] for stage in stages)
-    works = [stage.work(slots, outputs) for stage in stages]
+    size = Size(*(max(sizes) for sizes in zip(*(stage.size for stage in stages), strict=True)))
+    works = [stage.work(size) for stage in stages]
     cohort = len(stages) > 1
     work = _stack_works(works) if cohort else works[0]
     passes = stages[0].passes
@@ -68,7 +67,7 @@ def train(stages: Sequence[Stage], rate: float) -> None:
     for _ in range(stages[0].epochs):
         plans = [stage.plan(own) for stage, own in zip(stages, works, strict=True)]
         epochs = [
-            _Epoch([plan[p] for plan in plans], slots, stages[0].noise_slots(slots), cohort, device)
+            _Epoch([plan[p] for plan in plans], size.slots, stages[0].noise_slots(size.slots), cohort, device)
             for p in range(len(work.parts))
         ]
         for batch in range(max(epoch.steps for epoch in epochs)):

@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -58,6 +60,14 @@ class PartPlan:
     noise: Iterator[Tensor]  # S * P packed dropout bits (B, slots, bytes)
 
 
+class Size(NamedTuple):
+    """What a stage needs, or what several stages need together."""
+
+    slots: int  # for components
+    outputs: int  # columns
+    features: int  # of inputs whose encoder learns
+
+
 @dataclass(eq=False)
 class Stage:
     name: StageName
@@ -98,19 +108,33 @@ class Stage:
         shares = "components" in self.trained and self.name != "initialization"
         return self.adaptation.replay(self.state.memory) if shares else []
 
+    @cached_property
+    def features(self) -> list[Tensor | None]:
+        """For each task whose encoder learns: the features that are not zero in all its samples.
+
+        The weights of the others have no gradient, so they stay as they are and need no work.
+        """
+        if self.model.encoder != "learned" or "own" not in self.trained:
+            return [None] * len(self.data)
+        return [torch.nonzero(x.flatten(1).any(0)).flatten() for _, x, _ in self.data]
+
     @property
-    def size(self) -> tuple[int, int]:
-        """The component slots and output columns that are needed."""
+    def size(self) -> Size:
         records = self.state.records.values() if self.replay else [r for r, _, _ in self.data]
-        return self.state.k, max(record.outputs for record in records)
+        return Size(
+            slots=self.state.k,
+            outputs=max(record.outputs for record in records),
+            features=max(0 if f is None else len(f) for f in self.features),
+        )
 
     def noise_slots(self, k: int) -> int:
         return self.model.structure.noise_slots(k)
 
     # --- laid out as tensors ---------------------------------------------------------------------
 
-    def work(self, k: int, outputs: int) -> Work:
+    def work(self, size: Size) -> Work:
         state, structure = self.state, self.model.structure
+        k, outputs, _ = size
 
         def slots(tree: Tree) -> Tree:
             return map_tree(lambda p: resize(p, 0, k), tree)
@@ -122,13 +146,21 @@ class Stage:
             moments["candidate"] = map_tree(lambda p: p[-1], state.moments)
         parts = []
         for i, (record, x, y) in enumerate(self.data):
-            own = f"own{i}"
-            groups[own] = resize_own(record.own, structure, k, outputs)
+            own, features = f"own{i}", self.features[i]
+
+            def sized(tree: Tree, features: Tensor | None = features) -> Tree:
+                tree = resize_own(tree, structure, k, outputs)
+                if features is None:
+                    return tree
+                weight = resize(tree["encoder"]["weight"][features], 0, size.features)
+                return tree | {"encoder": tree["encoder"] | {"weight": weight}}
+
+            groups[own] = sized(record.own)
             if "own" in self.trained:
-                moments[own] = resize_moments(
-                    state.progress.moments[record.name],  # type: ignore[union-attr]
-                    lambda tree: resize_own(tree, structure, k, outputs),
-                )
+                assert state.progress is not None
+                moments[own] = resize_moments(state.progress.moments[record.name], sized)
+            if features is not None:
+                x = resize(x.flatten(1)[:, features], 1, size.features)
             parts += self._parts(record, own, groups, x, y, k, outputs)
         learned = {part.roles[role] for part in parts for role in part.trained}
         return Work(
@@ -330,16 +362,26 @@ class Stage:
             own = f"own{i}"
             if own in moments:
 
-                def sized(tree: Tree, record: TaskRecord = record) -> Tree:
-                    return map_tree(
-                        torch.clone, resize_own(tree, structure, record.k, record.outputs)
-                    )
-
-                record.own = sized(groups[own])
                 assert state.progress is not None
-                own_moments = resize_moments(moments[own], sized)
-                own_moments["count"] = own_moments["count"].clone()
-                state.progress.moments[record.name] = own_moments
+                old = state.progress.moments[record.name]
+                sized = partial(self._own_of, record, self.features[i])
+                record.own = sized(record.own, groups[own])
+                state.progress.moments[record.name] = {
+                    "mean": sized(old["mean"], moments[own]["mean"]),
+                    "square": sized(old["square"], moments[own]["square"]),
+                    "count": moments[own]["count"].clone(),
+                }
+
+    def _own_of(
+        self, record: TaskRecord, features: Tensor | None, old: Tree, trained: Tree
+    ) -> Tree:
+        """A task's own parameters (or moments) in their own size, from those of a stage."""
+        own = resize_own(trained, self.model.structure, record.k, record.outputs)
+        if features is not None:
+            rows = own["encoder"]["weight"][: len(features)]
+            weight = old["encoder"]["weight"].index_copy(0, features, rows)
+            own = own | {"encoder": own["encoder"] | {"weight": weight}}
+        return map_tree(torch.clone, own)
 
 
 def _with_last(stack: Tensor, last: Tensor) -> Tensor:

@@ -2,7 +2,8 @@
 
 The paper gives the jitter: the centre within 3 pixels of the quadrant's centre, each RGB value
 within 16 of the nominal one, the size from [3, 7] pixels. What it leaves open is settled by
-`Drawing`; docs/results.md shows the effect of each choice.
+`Drawing`: of the readings tried, its defaults come nearest to the paper's accuracies.
+docs/results.md shows the effect of each choice.
 """
 
 from __future__ import annotations
@@ -18,7 +19,13 @@ from piaget.errors import SettingError
 from piaget.tasks import Split, Task, split_rows
 
 SHAPES = ("circle", "triangle", "square")
-COLOURS = {"orange": (255, 165, 0), "blue": (0, 0, 255), "pink": (255, 192, 203), "green": (0, 128, 0)}
+PALETTES = {
+    # the plotting library's default colours of these names
+    "tab": {"orange": (255, 127, 14), "blue": (31, 119, 180), "pink": (227, 119, 194), "green": (44, 160, 44)},
+    # the web's colours of these names
+    "web": {"orange": (255, 165, 0), "blue": (0, 0, 255), "pink": (255, 192, 203), "green": (0, 128, 0)},
+}  # fmt: skip
+COLOURS = tuple(PALETTES["tab"])
 LOCATIONS = ("top-left", "top-right", "bottom-left", "bottom-right")
 SIDE, IMAGES, CLASSES_PER_TASK, TASKS = 28, 100, 3, 16
 FRACTIONS = (0.5, 0.2, 0.3)
@@ -30,10 +37,11 @@ SETTINGS = ("random", *HELD_OUT)
 class Drawing:
     """What the paper leaves open about the pictures."""
 
+    palette: str = "tab"  # the nominal RGB values
+    wraps: bool = True  # a value beyond a byte's range wraps around (255 + 2 -> 1), or is cut off
     background: int = 0  # black
     extent: float = 1.0  # the drawn width in units of the size: 1: size is the width; 2: the radius
     whole_pixels: bool = False  # are centre and size whole numbers?
-    wraps: bool = False  # do colour values beyond a byte's range wrap around?
     rotated: bool = False  # are shapes turned by a random angle?
 
     def images(self, rng: np.random.Generator, shape: str, colour: str, location: str) -> np.ndarray:
@@ -46,7 +54,7 @@ class Drawing:
         else:
             centre = nominal + rng.uniform(-3, 3, (IMAGES, 2))
             size = rng.uniform(3, 7, IMAGES)
-        rgb = np.array(COLOURS[colour]) + rng.uniform(-16, 16, (IMAGES, 3))
+        rgb = np.array(PALETTES[self.palette][colour]) + rng.uniform(-16, 16, (IMAGES, 3))
         half = (size * self.extent / 2)[:, None, None]
         pixel = np.arange(SIDE) + 0.5  # pixel centres
         dx = pixel[None, None, :] - centre[:, 0, None, None]  # (100, 1, 28)

@@ -1,0 +1,3 @@
+from piaget.cli import main
+
+raise SystemExit(main())

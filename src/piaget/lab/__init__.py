@@ -1,0 +1,1 @@
+"""Experiments: many runs of many methods, and their table."""
