@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 import piaget
 from benchmarks import naive
-from piaget import adaptation, curvature, stages
+from piaget import adaptation, curvature, lifecycle, stages
 from piaget.noise import unpack
 from piaget.trees import map_tree
 
@@ -46,18 +46,17 @@ def record(monkeypatch, learner: piaget.Learner, tasks: list[piaget.Task]) -> Re
         return replace(drawn, noise=iter(noise))
 
     monkeypatch.setattr(stages.Stage, "_plan_part", plan_part)
-    for name in ("_begin", "_begin_initialization"):
-        original = getattr(piaget.Learner, name)
+    for name in ("begin", "begin_initialization"):
+        original = getattr(lifecycle, name)
 
-        def begin(self, *args, original=original, **kwargs):
-            original(self, *args, **kwargs)
-            state = self._state
+        def begin(settings, state, *args, original=original, **kwargs):
+            original(settings, state, *args, **kwargs)
             recording.begun.append(
                 {"epoch": len(recording.epochs), "components": map_tree(torch.clone, state.components),
                  "own": {n: map_tree(torch.clone, r.own) for n, r in state.records.items()}}
             )  # fmt: skip
 
-        monkeypatch.setattr(piaget.Learner, name, begin)
+        monkeypatch.setattr(lifecycle, name, begin)
     for owner, name, kept in (
         (adaptation.Finished, "sample", recording.samples),
         (curvature, "draw_labels", recording.labels),
@@ -132,9 +131,7 @@ class Replayed:
             names = first["tasks"]
             together, epochs = epochs[: len(names)], epochs[len(names) :]
             queues = [self._batches(e, i) for i, e in enumerate(together)]
-            turns = [
-                queue[b] for b in range(max(map(len, queues))) for queue in queues if b < len(queue)
-            ]
+            turns = [queue[b] for b in range(max(map(len, queues))) for queue in queues if b < len(queue)]
             current = self.order.index(names[-1])
             parts = self.learner.own(current)
             modules = {

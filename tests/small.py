@@ -39,9 +39,7 @@ def make_task(
 def mixed_tasks(count: int = 6, n: int = 30) -> list[piaget.Task]:
     """Tasks of all kinds, with different numbers of features and classes."""
     kinds = [("multiclass", 3, 6), ("binary", 2, 5), ("regression", 0, 6), ("multiclass", 4, 7)]
-    return [
-        make_task(f"task {i}", *kinds[i % len(kinds)], n=n, seed=i) for i in range(count)
-    ]
+    return [make_task(f"task {i}", *kinds[i % len(kinds)], n=n, seed=i) for i in range(count)]
 
 
 def binary_tasks(count: int = 6, n: int = 30, features: int | tuple[int, ...] = 6) -> list[piaget.Task]:
@@ -49,6 +47,4 @@ def binary_tasks(count: int = 6, n: int = 30, features: int | tuple[int, ...] = 
 
 
 def image_tasks(count: int = 5, n: int = 12, side: int = 12) -> list[piaget.Task]:
-    return [
-        make_task(f"task {i}", "multiclass", 3, (2, side, side), n=n, seed=i) for i in range(count)
-    ]
+    return [make_task(f"task {i}", "multiclass", 3, (2, side, side), n=n, seed=i) for i in range(count)]

@@ -14,7 +14,9 @@ KEEP_SOME = piaget.ComponentDropout(0.02)
 def parameters(learner):
     state = learner._state
     own = {name: record.own for name, record in state.records.items()}
-    return flatten({"components": state.components, "moments": state.moments, "own": own, "memory": state.memory})
+    return flatten(
+        {"components": state.components, "moments": state.moments, "own": own, "memory": state.memory}
+    )
 
 
 def compare(settings, streams, rtol=1e-7):

@@ -8,6 +8,7 @@ from piaget import curvature
 from piaget.adaptation import Finished
 from piaget.curvature import as_matrices, from_matrices, nearest_kronecker, sample_gradients
 from piaget.objective import probabilities
+from piaget.state import params_of
 from piaget.trees import map_tree
 from tests.small import image_tasks, make_task
 
@@ -28,11 +29,15 @@ def learned(kind, components, tasks=None, depth=3, structure="soft-ordering"):
     return learner, record, tasks[-1]
 
 
+def params(learner, record):
+    return params_of(learner._state, record, learner.model.structure)
+
+
 def outputs(learner, record, components, x):
-    params = learner._params(record) | {"components": components}
+    whole = params(learner, record) | {"components": components}
     h = learner.model.encode(record.own["encoder"], x)
     visible = record.visible(learner.components)
-    return learner.model.forward(params, h, [None] * learner.model.depth, visible)
+    return learner.model.forward(whole, h, [None] * learner.model.depth, visible)
 
 
 def dense_fisher(learner, record, x):
@@ -98,7 +103,7 @@ def test_mean_outer_product_of_sample_gradients_is_the_fisher_block(kind):
     generator = torch.Generator().manual_seed(0)
     repeated = x.repeat(draws, 1)
     gradients = sample_gradients(
-        learner.model, learner._params(record), record.visible(learner.components), kind,
+        learner.model, params(learner, record), record.visible(learner.components), kind,
         record.classes, repeated, generator,
     )  # fmt: skip
     flat = as_matrices(gradients, lead=2)["weight"].flatten(2)
@@ -124,7 +129,7 @@ def test_sample_gradients_count_every_application(monkeypatch, components):
 
     monkeypatch.setattr(curvature, "draw_labels", spy)
     gradients = sample_gradients(
-        learner.model, learner._params(record), record.visible(2), record.kind, record.classes, x,
+        learner.model, params(learner, record), record.visible(2), record.kind, record.classes, x,
         torch.Generator().manual_seed(1),
     )  # fmt: skip
     for n in range(4):
@@ -148,16 +153,14 @@ def test_penalty_gradient_is_the_dense_product():
         components = map_tree(
             lambda p: p + 0.1 * torch.randn(p.shape, generator=generator, dtype=p.dtype), components
         )
-        params = learner._params(record) | {"components": components}
+        whole = params(learner, record) | {"components": components}
         finished = Finished(
             t, record.kind, record.classes, task.train.x.double(), task.train.y, learner.model,
-            params, record.visible(2), 6, generator,
+            whole, record.visible(2), 6, generator,
         )  # fmt: skip
         memory = ewc.remember(memory, finished)
         anchors.append(as_matrices(components)["weight"])
-    now = map_tree(
-        lambda p: p + 0.2 * torch.randn(p.shape, generator=generator, dtype=p.dtype), components
-    )
+    now = map_tree(lambda p: p + 0.2 * torch.randn(p.shape, generator=generator, dtype=p.dtype), components)
     zero = map_tree(torch.zeros_like, now)
     corrected = as_matrices(ewc.correct(ewc.constants(memory, 2), now, zero))["weight"]
     phi = as_matrices(now)["weight"].requires_grad_()

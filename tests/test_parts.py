@@ -61,7 +61,10 @@ def test_losses_are_pytorchs(width):
     y = torch.randint(0, 2, (8,), generator=generator)
     cases = {
         "multiclass": (3, nn.functional.cross_entropy(out[:, :3], y, reduction="none")),
-        "binary": (2, nn.functional.binary_cross_entropy_with_logits(out[:, 0], y.double(), reduction="none")),
+        "binary": (
+            2,
+            nn.functional.binary_cross_entropy_with_logits(out[:, 0], y.double(), reduction="none"),
+        ),
         "regression": (0, (out[:, 0] - y).square()),
     }
     for kind, (classes, expected) in cases.items():

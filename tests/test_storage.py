@@ -17,7 +17,9 @@ def learner_of(adaptation="er", algorithm="dynamic", **settings):
         "components": piaget.Dense(6), "initial_components": 2, "epochs": 4, "initial_tasks": 2,
         "batch_size": 8, "seed": 7,
     }  # fmt: skip
-    return piaget.Learner(settings.pop("structure", "soft-ordering"), adaptation, algorithm, **(defaults | settings))
+    return piaget.Learner(
+        settings.pop("structure", "soft-ordering"), adaptation, algorithm, **(defaults | settings)
+    )
 
 
 def everything(learner):

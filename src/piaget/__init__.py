@@ -1,11 +1,12 @@
 """piaget: lifelong learning of compositional structures."""
 
 from piaget.adaptation import Adaptation, Frozen, KroneckerEWC, NaiveFineTuning, Replay
+from piaget.cohort import Cohort
 from piaget.components import Components, Conv, Dense, Linear, Module
 from piaget.errors import LoadError, PiagetError, SettingError, TaskError, UnknownTaskError
-from piaget.evaluation import Row
+from piaget.evaluation import EpochReport, Row
 from piaget.expansion import ComponentDropout, Expansion, NoExpansion
-from piaget.learner import Cohort, EpochReport, Learner
+from piaget.learner import Learner
 from piaget.schedule import Joint, Schedule, Staged
 from piaget.settings import Algorithm
 from piaget.streams import stream

@@ -42,7 +42,7 @@ class Finished:
         return order[:count].to(self.x.device)
 
 
-class Adaptation(ABC):  # noqa: B024  (every hook has an identity as its default)
+class Adaptation(ABC):
     name: str
     trains_components: bool = True
 
@@ -121,8 +121,7 @@ class KroneckerEWC(Adaptation):
     def constants(self, memory: Tree, k: int) -> Tree:
         axis = {"left": 1, "right": 1, "anchor": 0}
         return {
-            part: map_tree(lambda t, a=axis[part]: resize(t, a, k), tree)
-            for part, tree in memory.items()
+            part: map_tree(lambda t, a=axis[part]: resize(t, a, k), tree) for part, tree in memory.items()
         }
 
     def correct(self, constants: Tree, components: Tree, gradient: Tree) -> Tree:
@@ -164,14 +163,10 @@ class KroneckerEWC(Adaptation):
         return new
 
 
-ADAPTATIONS: dict[str, Any] = {
-    a.name: a for a in (NaiveFineTuning, Replay, KroneckerEWC, Frozen)
-}
+ADAPTATIONS: dict[str, Any] = {a.name: a for a in (NaiveFineTuning, Replay, KroneckerEWC, Frozen)}
 
 
 def named_adaptation(name: str) -> Adaptation:
     if name not in ADAPTATIONS:
-        raise SettingError(
-            f"adaptation={name!r}; expected one of {', '.join(ADAPTATIONS)}, or an object"
-        )
-    return ADAPTATIONS[name]()  # type: ignore[no-any-return]
+        raise SettingError(f"adaptation={name!r}; expected one of {', '.join(ADAPTATIONS)}, or an object")
+    return ADAPTATIONS[name]()

@@ -47,9 +47,15 @@ def _parser() -> argparse.ArgumentParser:
         help="dynamic, compositional, joint, no-components, or 'all' (default)",
     )  # fmt: skip
     sweep.add_argument("--seeds", type=_positive, default=3, metavar="N", help="seeds 0 .. N-1 (default: 3)")
-    sweep.add_argument("--epochs", type=_positive, default=100, metavar="N", help="epochs a task (default: 100)")
-    sweep.add_argument("--workers", type=_positive, default=2, metavar="N", help="worker processes (default: 2)")
-    sweep.add_argument("--out", type=Path, default=Path("results"), metavar="DIR", help="output folder (default: results)")
+    sweep.add_argument(
+        "--epochs", type=_positive, default=100, metavar="N", help="epochs a task (default: 100)"
+    )
+    sweep.add_argument(
+        "--workers", type=_positive, default=2, metavar="N", help="worker processes (default: 2)"
+    )
+    sweep.add_argument(
+        "--out", type=Path, default=Path("results"), metavar="DIR", help="output folder (default: results)"
+    )
     sweep.add_argument("--quiet", action="store_true", help="no progress, only the table")
     sweep.set_defaults(run=_sweep)
     return parser
@@ -77,7 +83,11 @@ def _sweep(options: argparse.Namespace) -> int:
     from piaget.lab import sweep, table
     from piaget.streams import STREAMS
 
-    streams = _choose(options.streams, STREAMS[1:], "stream") if options.streams != ["objects"] else ["objects-random"]
+    streams = (
+        _choose(options.streams, STREAMS[1:], "stream")
+        if options.streams != ["objects"]
+        else ["objects-random"]
+    )
     adaptations = _choose(options.adaptations, list(table.BASES), "adaptation")
     algorithms = _choose(options.algorithms, list(table.ALGORITHMS), "algorithm")
     methods = [m for m in sweep.PAPER_METHODS if m.adaptation in adaptations and m.algorithm in algorithms]

@@ -1,199 +1,48 @@
-"""Training one run, or many runs at once: the only file that knows of the run axis.
-
-A run asks for work by yielding a `Stage`. Stages of the same form are stacked along a leading run
-axis, and each step is computed for all of them together.
-"""
+"""Cohort: several learners of one method, trained as one batched computation."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any
 
-import torch
-from torch import Tensor
-
-from piaget.stages import Part, PartPlan, Size, Stage, Work
-from piaget.step import adam_, flushed_denormals, gradients
-from piaget.trees import Tree, map_tree, resize
-
-Run = Generator[Stage, None, Any]  # yields stages to be trained; returns the run's result
+from piaget.errors import SettingError
+from piaget.evaluation import OnEpoch, Row
+from piaget.learner import Learner
+from piaget.tasks import Task
+from piaget.training import advance
 
 
-def advance(runs: Sequence[Run], rate: float) -> list[Any]:
-    """Drives all runs to their ends, training together what can be trained together."""
-    results: list[Any] = [None] * len(runs)
-    waiting: dict[int, Stage] = {}
+class Cohort:
+    """Learners that differ in their seeds only.
 
-    def resume(i: int) -> None:
-        try:
-            waiting[i] = next(runs[i])
-        except StopIteration as end:
-            results[i] = end.value
+    Each run's result is the same, to floating-point tolerance, as when it is trained alone.
+    """
 
-    for i in range(len(runs)):
-        resume(i)
-    while waiting:
-        for members in _alike(waiting):
-            stages = [waiting.pop(i) for i in members]
-            with flushed_denormals():
-                train(stages, rate)
-            for i in members:
-                resume(i)
-    return results
+    def __init__(self, learners: Sequence[Learner]) -> None:
+        if not learners:
+            raise SettingError("a cohort needs at least one learner")
+        forms = {replace(learner.settings, seed=0) for learner in learners}
+        if len(forms) > 1:
+            raise SettingError("the learners of a cohort may differ in their seeds only")
+        self.learners = list(learners)
 
-
-def _alike(waiting: dict[int, Stage]) -> list[list[int]]:
-    """Groups runs by the form of the stage they wait for."""
-    groups: dict[Any, list[int]] = {}
-    for i, stage in waiting.items():
-        inputs = tuple(record.input_shape for record, _, _ in stage.data)
-        stored = tuple((int(s["task"]), s["h"].shape[1:]) for s in stage.replay)
-        form = (stage.name, stage.epochs, stage.model, stage.batch is None, inputs, stored, stage.passes)
-        groups.setdefault(form, []).append(i)
-    return list(groups.values())
-
-
-def train(stages: Sequence[Stage], rate: float) -> None:
-    """Trains stages of one form together, and leaves the results in the runs' states."""
-    size = Size(*(max(sizes) for sizes in zip(*(stage.size for stage in stages), strict=True)))
-    works = [stage.work(size) for stage in stages]
-    cohort = len(stages) > 1
-    work = _stack_works(works) if cohort else works[0]
-    passes = stages[0].passes
-    adaptation = stages[0].adaptation
-    device = stages[0].data[0][1].device
-    for _ in range(stages[0].epochs):
-        plans = [stage.plan(own) for stage, own in zip(stages, works, strict=True)]
-        epochs = [
-            _Epoch([plan[p] for plan in plans], size.slots, stages[0].noise_slots(size.slots), cohort, device)
-            for p in range(len(work.parts))
-        ]
-        for batch in range(max(epoch.steps for epoch in epochs)):
-            for part, epoch in zip(work.parts, epochs, strict=True):
-                if batch < epoch.steps:
-                    for number, hide in enumerate(passes):
-                        _step(work, part, adaptation, epoch, batch, number, hide, rate, cohort)
-        for run, stage in enumerate(stages):
-            stage.after_epoch(partial(_commit, stage, work, run if cohort else None))
-
-
-def _commit(stage: Stage, work: Work, run: int | None) -> None:
-    def own(tree: Tree) -> Tree:
-        return tree if run is None else map_tree(lambda t: t[run], tree)
-
-    stage.commit(
-        {name: own(work.groups[name]) for name in work.moments},
-        {name: own(moments) for name, moments in work.moments.items()},
-    )
-
-
-class _Epoch:
-    """One epoch's plans of all runs over one part, padded to one form."""
-
-    def __init__(
+    def learn(
         self,
-        plans: Sequence[PartPlan],
-        slots: int,
-        noise_slots: int,
-        cohort: bool,
-        device: torch.device,
-    ) -> None:
-        self.steps = max(len(plan.index) for plan in plans)
-        self.rows = rows = max(plan.index.shape[1] for plan in plans)
-        self.plans, self.noise_slots, self.cohort, self.device = plans, noise_slots, cohort, device
+        tasks: Sequence[Task],
+        *,
+        evaluate_on: Sequence[Iterable[Task]] | None = None,
+        every: int | None = None,
+        on_epoch: OnEpoch | None = None,
+    ) -> list[list[Row]]:
+        """Run i learns tasks[i] and is evaluated on evaluate_on[i]; returns each run's rows.
 
-        def gather(name: str, *sizes: tuple[int, int]) -> Tensor:
-            padded = []
-            for plan in plans:
-                tensor = resize(getattr(plan, name), 0, self.steps)
-                for axis, size in sizes:
-                    tensor = resize(tensor, axis, size)
-                padded.append(tensor)
-            return (torch.stack(padded, 1) if cohort else padded[0]).to(device)
-
-        self.index = gather("index", (1, rows))  # (S, [R,] B)
-        self.weight = gather("weight", (1, rows))
-        self.touched = gather("touched", (2, slots))  # (S, [R,] P, k)
-        self.own = gather("own")  # (S, [R])
-        self.active = self.weight.any(-1)  # (S, [R])
-
-    def noise(self, batch: int) -> Tensor:
-        """The next packed bits of every run that has such a batch: ([R,] B, slots, bytes)."""
-        drawn = [next(plan.noise) if batch < len(plan.index) else None for plan in self.plans]
-        like = next(bits for bits in drawn if bits is not None)
-        padded = [
-            resize(resize(like[:0] if bits is None else bits, 1, self.noise_slots), 0, self.rows)
-            for bits in drawn
+        See `Learner.learn`.
+        """
+        if len(tasks) != len(self.learners):
+            raise SettingError(f"{len(tasks)} tasks for {len(self.learners)} learners")
+        watched: Sequence[Iterable[Task] | None] = evaluate_on or [None] * len(tasks)
+        runs = [
+            learner.learning(task, evaluate_on=seen, every=every, on_epoch=on_epoch)
+            for learner, task, seen in zip(self.learners, tasks, watched, strict=True)
         ]
-        return (torch.stack(padded) if self.cohort else padded[0]).to(self.device)
-
-
-def _step(
-    work: Work,
-    part: Part,
-    adaptation: Any,
-    epoch: _Epoch,
-    batch: int,
-    number: int,
-    hide: bool,
-    rate: float,
-    cohort: bool,
-) -> None:
-    """One batch in one pass: gradients, correction, Adam."""
-    params = {role: work.groups[name] for role, name in part.roles.items()}
-    trained = {role: params[role] for role in part.trained}
-    frozen = {role: tree for role, tree in params.items() if role not in trained}
-    fixed = dict(part.fixed)
-    memory = fixed.pop("memory", {})
-    active = epoch.active[batch]
-    weight = epoch.weight[batch].to(part.bank["value"].dtype)
-    hidden = torch.full_like(active, hide)
-    noise = epoch.noise(batch)
-
-    def loss(params: Tree, fixed: Tree, bank: Tree, index: Tensor, *rest: Tensor) -> Tensor:
-        rows = {name: rows[index] for name, rows in bank.items()}
-        return part.loss(params, fixed, rows, *rest)
-
-    gradient, _ = gradients(
-        loss, trained, frozen, fixed, part.bank, epoch.index[batch], weight, noise, hidden, cohort=cohort
-    )
-    if memory:
-        correct = torch.func.vmap(adaptation.correct) if cohort else adaptation.correct
-        gradient["components"] = correct(memory, params["components"], gradient["components"])
-    touched = {
-        "components": epoch.touched[batch].select(-2, number),
-        "candidate": active & ~hidden,
-        "own": epoch.own[batch],
-        "io": active,
-    }
-    for role in part.trained:
-        name = part.roles[role]
-        adam_(work.groups[name], gradient[role], work.moments[name], touched[role], rate)
-
-
-def _stack_works(works: Sequence[Work]) -> Work:
-    def stack(*trees: Tree) -> Tree:
-        return map_tree(lambda *t: torch.stack(t), *trees)
-
-    def stack_rows(*trees: Tree) -> Tree:
-        """Banks may have different numbers of rows; what is added is never drawn."""
-        rows = max(len(tree["column"]) for tree in trees)
-        return map_tree(lambda *t: torch.stack([resize(one, 0, rows) for one in t]), *trees)
-
-    first = works[0]
-    return Work(
-        groups={name: stack(*(w.groups[name] for w in works)) for name in first.groups},
-        moments={name: stack(*(w.moments[name] for w in works)) for name in first.moments},
-        parts=[
-            replace(
-                part,
-                fixed=stack(*(w.parts[p].fixed for w in works)),
-                bank=stack_rows(*(w.parts[p].bank for w in works)),
-            )
-            for p, part in enumerate(first.parts)
-        ],
-    )
-
-
+        return advance(runs, self.learners[0].settings.learning_rate)

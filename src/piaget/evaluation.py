@@ -1,8 +1,20 @@
-"""Tidy record rows: one number each, with everything it depends on beside it."""
+"""Scores of a learner, as tidy record rows: one number each, with all it depends on beside it."""
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypedDict
+
+import torch
+from torch import Tensor
+
+from piaget import objective
+from piaget.schedule import Stage as StageName
+from piaget.settings import Settings
+from piaget.state import State, TaskRecord, params_of
+from piaget.tasks import Split, Task
+from piaget.trees import map_tree
 
 
 class Row(TypedDict):
@@ -21,14 +33,115 @@ class Row(TypedDict):
 COLUMNS = tuple(Row.__annotations__)
 
 
-def final_scores(rows: list[Row], split: str = "test") -> dict[str, float]:
-    """The last score of every task in `rows`: {task: accuracy or RMSE}."""
+@dataclass(frozen=True)
+class EpochReport:
+    """What a progress display is told after each epoch."""
+
+    seed: int
+    task: str
+    stage: StageName
+    epoch: int
+    epochs: int
+    components: int
+
+
+OnEpoch = Callable[[EpochReport], None]
+
+
+def tensors(settings: Settings, split: Split) -> tuple[Tensor, Tensor]:
+    """A split's inputs and targets, where and as the learner computes."""
+    y = split.y.to(settings.torch_dtype) if split.y.is_floating_point() else split.y
+    return split.x.to(settings.device, settings.torch_dtype), y.to(settings.device)
+
+
+def scores(
+    settings: Settings, state: State, record: TaskRecord, split: Split, components: int | None = None
+) -> dict[str, float]:
+    """A task's score and loss on a split; `components`: with only the first so many of them."""
+    x, y = tensors(settings, split)
+    visible = record.visible(state.k)
+    if components is not None:
+        visible &= torch.arange(state.k) < components
+    model = settings.model
+    out = model.outputs(params_of(state, record, model.structure), x, visible.to(x.device))
+    width = out.shape[1]
+    rows = objective.target_rows(record.kind, y, width, out.dtype)
+    task = map_tree(lambda t: t.to(x.device), objective.describe(record.kind, record.classes, width))
+    losses = objective.sample_losses(out, rows["column"], rows["value"], task)
     return {
-        row["evaluated"]: row["value"]
-        for row in rows
-        if row["split"] == split and row["metric"] in ("accuracy", "rmse")
+        objective.metric_name(record.kind): objective.score(record.kind, out, y),
+        "loss": float(losses.mean()),
     }
 
 
-def row(base: dict[str, Any], **columns: Any) -> Row:
-    return {**base, **columns}  # type: ignore[typeddict-item, return-value]
+class Watch:
+    """Evaluates a learner while it learns, and collects the rows."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        state: State,
+        tasks: Iterable[Task],
+        every: int | None = None,
+        on_epoch: OnEpoch | None = None,
+    ) -> None:
+        self.settings, self.state = settings, state
+        self.tasks, self.every, self.on_epoch = list(tasks), every, on_epoch
+        self.rows: list[Row] = []
+
+    def due(self, epoch: int) -> bool:
+        return self.every is not None and epoch % self.every == 0
+
+    def epoch(self, name: StageName, task: str, epoch: int, epochs: int) -> None:
+        """After each epoch; if an evaluation is due, the state must be up to date."""
+        if self.due(epoch) and epoch < epochs:
+            self.evaluate(name, epoch, task)
+        if self.on_epoch is not None:
+            report = EpochReport(self.settings.seed, task, name, epoch, epochs, self.state.k)
+            self.on_epoch(report)
+
+    def evaluate(self, stage: str, epoch: int, trained: str, split: str = "test") -> list[Row]:
+        """Scores on all tasks that are watched and known, and the number of components."""
+        for task in self.tasks:
+            record, data = self.state.records.get(task.name), getattr(task, split)
+            if record is not None and data is not None:
+                for metric, value in scores(self.settings, self.state, record, data).items():
+                    self.add(record.stream, trained, epoch, stage, task.name, split, metric, value)
+        stream = self.state.records[trained].stream
+        self.add(stream, trained, epoch, stage, "", "", "components", float(self.state.k))
+        return self.rows
+
+    def decision(self, record: TaskRecord, with_it: float, without: float, kept: bool) -> None:
+        """The rows about a candidate component."""
+        metric, epoch = objective.metric_name(record.kind), len(self.settings.stages())
+        values = {f"{metric} with candidate": with_it, f"{metric} without candidate": without, "kept": kept}
+        for name, value in values.items():
+            self.add(
+                record.stream, record.name, epoch, "expansion", record.name, "validation", name, float(value)
+            )
+
+    def add(
+        self,
+        stream: str,
+        trained: str,
+        epoch: int,
+        stage: str,
+        evaluated: str,
+        split: str,
+        metric: str,
+        value: float,
+    ) -> None:
+        self.rows.append(
+            Row(
+                stream=stream,
+                method=self.settings.method,
+                seed=self.settings.seed,
+                trained=trained,
+                epoch=epoch,
+                stage=stage,
+                evaluated=evaluated,
+                split=split,
+                metric=metric,
+                value=value,
+            )
+        )

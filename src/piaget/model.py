@@ -76,14 +76,10 @@ class Model:
         if self.encoder == "shared":
             io["encoder"] = self._draw_encoder(generator, input_shape, dtype)
         if self.decoder == "shared":
-            io["decoder"] = draw_affine(
-                generator, math.prod(self.shapes(input_shape)[-1]), outputs, dtype
-            )
+            io["decoder"] = draw_affine(generator, math.prod(self.shapes(input_shape)[-1]), outputs, dtype)
         return io
 
-    def _draw_encoder(
-        self, generator: torch.Generator, input_shape: Shape, dtype: torch.dtype
-    ) -> Tree:
+    def _draw_encoder(self, generator: torch.Generator, input_shape: Shape, dtype: torch.dtype) -> Tree:
         return draw_affine(generator, math.prod(input_shape), math.prod(self._hidden()), dtype)
 
     def _hidden(self) -> Shape:
@@ -204,9 +200,7 @@ class BatchLoss:
     ) -> tuple[Tensor, Tree]:
         """Each sample goes through its own task's structure and decoder: a vmap over samples."""
         current = {name: params["own"][name] for name in ("structure", "decoder")}
-        own = map_tree(
-            lambda now, past: torch.cat([now[None], past])[task], current, fixed["table"]
-        )
+        own = map_tree(lambda now, past: torch.cat([now[None], past])[task], current, fixed["table"])
         kept = [k for k in keep if k is not None]
 
         def one(own: Tree, h: Tensor, kept: list[Tensor], visible: Tensor) -> Tensor:

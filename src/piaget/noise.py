@@ -30,9 +30,7 @@ def draw_bits(generator: torch.Generator, shape: Shape, dropout: float) -> Tenso
     return (bits.to(torch.uint8) << torch.arange(8, dtype=torch.uint8)).sum(-1, dtype=torch.uint8)
 
 
-def unpack(
-    packed: Tensor, shapes: Sequence[Shape], dropout: float, dtype: torch.dtype
-) -> list[Tensor]:
+def unpack(packed: Tensor, shapes: Sequence[Shape], dropout: float, dtype: torch.dtype) -> list[Tensor]:
     """Packed bits (B, k, bytes) -> per depth the dropout multipliers (B, k, *shape)."""
     shifts = torch.arange(8, dtype=torch.uint8, device=packed.device)
     bits = ((packed.unsqueeze(-1) >> shifts) & 1).flatten(-2)

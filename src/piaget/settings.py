@@ -76,7 +76,7 @@ class Settings:
 
     @property
     def torch_dtype(self) -> torch.dtype:
-        return getattr(torch, self.dtype)  # type: ignore[no-any-return]
+        return getattr(torch, self.dtype)
 
     @property
     def method(self) -> str:
@@ -91,6 +91,7 @@ class Settings:
 
 
 def resolve(
+    *,
     structure: str | Structure,
     adaptation: str | Adaptation,
     algorithm: str | Algorithm,
@@ -118,7 +119,7 @@ def resolve(
         "batch_size": None if batch_size == "all" else batch_size,
     }.items():
         whole = isinstance(number, int) and not isinstance(number, bool)
-        if number is not None and (not whole or number < 1):  # type: ignore[operator]
+        if number is not None and (not whole or number < 1):
             raise SettingError(f"{name}={number!r}; expected a whole number, 1 or more")
     if isinstance(structure, str):
         structure = named_structure(structure)

@@ -164,12 +164,8 @@ class Stage:
             parts += self._parts(record, own, groups, x, y, k, outputs)
         learned = {part.roles[role] for part in parts for role in part.trained}
         return Work(
-            groups={
-                name: map_tree(torch.clone, g) if name in learned else g for name, g in groups.items()
-            },
-            moments={
-                name: map_tree(torch.clone, m) for name, m in moments.items() if name in learned
-            },
+            groups={name: map_tree(torch.clone, g) if name in learned else g for name, g in groups.items()},
+            moments={name: map_tree(torch.clone, m) for name, m in moments.items() if name in learned},
             parts=parts,
         )
 
@@ -199,18 +195,14 @@ class Stage:
             entering = model.shapes(tuple(stored["h"].shape[1:])) if model.encoder == "shared" else None
             form = tuple(entering[0]) if entering else tuple(stored["h"].shape[1:])
             by_shape.setdefault(form, []).append(stored)
-        parts = [
-            self._part(roles, self.trained, record, current, by_shape.pop(shape), k, outputs)
-        ]
+        parts = [self._part(roles, self.trained, record, current, by_shape.pop(shape), k, outputs)]
         trained = tuple(role for role in self.trained if role != "own")
         for others in by_shape.values():
             # No row is the current task's: any past task of this form stands in its place.
             stand_in = self._past(others[0])
             group = f"past {stand_in.name}"
             groups[group] = resize_own(stand_in.own, model.structure, k, outputs)
-            parts.append(
-                self._part(roles | {"own": group}, trained, stand_in, None, others, k, outputs)
-            )
+            parts.append(self._part(roles | {"own": group}, trained, stand_in, None, others, k, outputs))
         return parts
 
     def _past(self, stored: Tree) -> TaskRecord:
@@ -271,13 +263,11 @@ class Stage:
         fixed = map_tree(lambda t: t.to(device), fixed)
         if "components" in trained:
             fixed["memory"] = self.adaptation.constants(self.state.memory, k)
-        shapes = self.model.shapes(tuple(bank.get("h", bank.get("x")).shape[1:]))
+        shapes = self.model.shapes(tuple(bank["h" if "h" in bank else "x"].shape[1:]))
         loss = BatchLoss(self.model, tuple(shapes), replay=bool(stored))
         return Part(loss, roles, trained, fixed, bank)
 
-    def _union(
-        self, current: Tree | None, stored: list[Tree], past: list[TaskRecord], outputs: int
-    ) -> Tree:
+    def _union(self, current: Tree | None, stored: list[Tree], past: list[TaskRecord], outputs: int) -> Tree:
         """The task's rows and all stored samples in one bank; `task` tells whose a row is."""
         name = "x" if self.model.encoder == "shared" and "io" in self.trained else "h"
         parts = []
@@ -336,15 +326,13 @@ class Stage:
         shape = (size, slots, packed_bytes(part.loss.shapes[1:]))
         block = max(1, NOISE_BLOCK // math.prod(shape))
         for start in range(0, steps, block):
-            yield from draw_bits(
-                self.state.generator, (min(block, steps - start), *shape), kind.dropout
-            )
+            yield from draw_bits(self.state.generator, (min(block, steps - start), *shape), kind.dropout)
 
     # --- back into the state -------------------------------------------------------------------
 
     def commit(self, groups: dict[str, Tree], moments: dict[str, Tree]) -> None:
         """Takes one run's parameters and moments over into its state (as copies)."""
-        state, structure = self.state, self.model.structure
+        state = self.state
 
         def slots(tree: Tree) -> Tree:
             return map_tree(lambda p: resize(p, 0, state.k).clone(), tree)
@@ -361,7 +349,6 @@ class Stage:
         for i, (record, _, _) in enumerate(self.data):
             own = f"own{i}"
             if own in moments:
-
                 assert state.progress is not None
                 old = state.progress.moments[record.name]
                 sized = partial(self._own_of, record, self.features[i])
@@ -372,9 +359,7 @@ class Stage:
                     "count": moments[own]["count"].clone(),
                 }
 
-    def _own_of(
-        self, record: TaskRecord, features: Tensor | None, old: Tree, trained: Tree
-    ) -> Tree:
+    def _own_of(self, record: TaskRecord, features: Tensor | None, old: Tree, trained: Tree) -> Tree:
         """A task's own parameters (or moments) in their own size, from those of a stage."""
         own = resize_own(trained, self.model.structure, record.k, record.outputs)
         if features is not None:

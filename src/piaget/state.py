@@ -83,3 +83,9 @@ def resize_own(own: Tree, structure: Structure, k: int, outputs: int) -> Tree:
 def resize_moments(moments: Tree, change: Any) -> Tree:
     """Applies a change of shape of the parameters to Adam's moments of them."""
     return moments | {part: change(moments[part]) for part in ("mean", "square")}
+
+
+def params_of(state: State, record: TaskRecord, structure: Structure) -> Tree:
+    """All parameters that a task's network has, with its own ones in the size of now."""
+    own = resize_own(record.own, structure, state.k, record.outputs)
+    return {"components": state.components, "own": own, "io": state.io}

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from piaget.trees import Tree, leaves, map_tree
 
+
 @contextmanager
 def flushed_denormals() -> Iterator[None]:
     """Numbers below 1e-38 count as zero meanwhile.
@@ -63,9 +64,7 @@ def gradients(
 
     function = torch.func.vmap(one_run) if cohort else one_run
     value = function(variables, fixed, *args)
-    found = iter(
-        torch.autograd.grad(value.sum(), list(leaves(variables)), materialize_grads=True)
-    )
+    found = iter(torch.autograd.grad(value.sum(), list(leaves(variables)), materialize_grads=True))
     return map_tree(lambda _: next(found), trained), value.detach()
 
 

@@ -121,15 +121,11 @@ def _describe(state: State) -> tuple[dict[str, Any], Tree]:
         "memory": state.memory,
         "generator": state.generator.get_state(),
         "own": {str(i): r.own for i, r in enumerate(state.records.values())},
-        "usage": {
-            str(i): r.usage for i, r in enumerate(state.records.values()) if r.usage is not None
-        },
+        "usage": {str(i): r.usage for i, r in enumerate(state.records.values()) if r.usage is not None},
         "pending": {str(i): _task_tensors(t) for i, t in enumerate(state.pending.values())},
     }
     description: dict[str, Any] = {
-        "records": [
-            {name: getattr(r, name) for name in _RECORD_FIELDS} for r in state.records.values()
-        ],
+        "records": [{name: getattr(r, name) for name in _RECORD_FIELDS} for r in state.records.values()],
         "pending": [{name: getattr(t, name) for name in _TASK_FIELDS} for t in state.pending.values()],
         "progress": None,
     }
@@ -167,7 +163,7 @@ def _restore(data: dict[str, Any], tree: Tree, device: str) -> State:
         usage = tree.get("usage", {}).get(str(i))
         state.records[fields["name"]] = TaskRecord(**_tuples(fields), own=own, usage=usage)
     for i, fields in enumerate(data["pending"]):
-        splits = {name: Split(**s) for name, s in tree["pending"][str(i)].items()}
+        splits: dict[str, Any] = {name: Split(**s) for name, s in tree["pending"][str(i)].items()}
         state.pending[fields["name"]] = Task(**_tuples(fields), **splits)
     if data["progress"] is not None:
         moments = {}
@@ -178,9 +174,7 @@ def _restore(data: dict[str, Any], tree: Tree, device: str) -> State:
                 "square": _whole(m.get("square", {})),
                 "count": m["count"],
             }
-        state.progress = Progress(
-            moments=moments, generator=tree["generator"].clone(), **data["progress"]
-        )
+        state.progress = Progress(moments=moments, generator=tree["generator"].clone(), **data["progress"])
     return state
 
 

@@ -52,9 +52,7 @@ class Structure(ABC):
     ) -> Tree:
         """Parameters for a new task. shapes: what enters depth 0, 1, ..., and what leaves."""
 
-    def draw_initial(
-        self, generator: torch.Generator, drawn: list[Tree], k: int
-    ) -> list[Tree]:
+    def draw_initial(self, generator: torch.Generator, drawn: list[Tree], k: int) -> list[Tree]:
         """The fixed random structures of the initial tasks, from what `draw` gave them."""
         return drawn
 
@@ -251,7 +249,5 @@ STRUCTURES: dict[str, Structure] = {
 
 def named_structure(name: str) -> Structure:
     if name not in STRUCTURES:
-        raise SettingError(
-            f"structure={name!r}; expected one of {', '.join(STRUCTURES)}, or an object"
-        )
+        raise SettingError(f"structure={name!r}; expected one of {', '.join(STRUCTURES)}, or an object")
     return STRUCTURES[name]

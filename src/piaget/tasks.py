@@ -94,9 +94,7 @@ class Task:
         if kind not in KINDS:
             raise TaskError(f"task {name!r}: kind is {kind!r}; expected one of {', '.join(KINDS)}")
         if kind == "regression":
-            numbered = {
-                split: _floats(name, split, labels) for split, (_, labels) in pairs.items()
-            }
+            numbered = {split: _floats(name, split, labels) for split, (_, labels) in pairs.items()}
             labels_of_classes, count = None, 0
         else:
             numbered, labels_of_classes, count = _number_classes(name, pairs, classes)
@@ -111,11 +109,10 @@ class Task:
                     "expected as many targets as inputs"
                 )
             splits[split] = Split(inputs, target)
-        task = Task(
-            name=name, kind=kind, classes=count, labels=labels_of_classes, stream=stream, **splits
-        )
+        task = Task(name=name, kind=kind, classes=count, labels=labels_of_classes, stream=stream, **splits)
         if validation is None and test is None:
-            return replace(task, **_divide(name, task.train, count, fractions, seed))
+            divided: dict[str, Any] = _divide(name, task.train, count, fractions, seed)
+            return replace(task, **divided)
         return task
 
 
@@ -160,7 +157,7 @@ def _check(task: Task) -> None:
 
 def _check_split(where: str, split: Split, task: Task) -> None:
     x, y = split.x, split.y
-    if x.ndim < 2 or x.numel() == 0 and len(x) > 0:
+    if x.ndim < 2 or (x.numel() == 0 and len(x) > 0):
         raise TaskError(f"{where}: inputs have shape {tuple(x.shape)}; expected (samples, features...)")
     if len(x) == 0:
         raise TaskError(f"{where}: the split is empty; give at least one sample, or no split")
@@ -271,9 +268,7 @@ def _divide(
         raise TaskError(f"task {name!r}: fractions are {fractions}; expected three shares adding to 1")
     rows = split_rows(data.y, classes, fractions, seed)
     names = ("train", "validation", "test")
-    empty = [
-        part for part, r, share in zip(names, rows, fractions, strict=True) if share > 0 and not len(r)
-    ]
+    empty = [part for part, r, share in zip(names, rows, fractions, strict=True) if share > 0 and not len(r)]
     if empty:
         raise TaskError(
             f"task {name!r}: {len(data)} samples are too few to divide by {fractions}: "

@@ -103,8 +103,12 @@ def run_job(job: Job, out: Path, report: Report) -> Path:
 def read_rows(files: Sequence[Path]) -> Iterator[Row]:
     for path in files:
         with open(path, newline="") as handle:
-            for row in csv.DictReader(handle):
-                yield {**row, "seed": int(row["seed"]), "epoch": int(row["epoch"]), "value": float(row["value"])}  # type: ignore[typeddict-item, misc]
+            for text in csv.DictReader(handle):
+                row: Any = text | {key: convert(text[key]) for key, convert in _NUMBERS.items()}
+                yield row
+
+
+_NUMBERS: dict[str, Callable[[str], Any]] = {"seed": int, "epoch": int, "value": float}
 
 
 # --- in worker processes ---------------------------------------------------------------------------
@@ -171,5 +175,3 @@ def expected_cost(job: Job) -> float:
     """Relative work of a job, to start long ones first."""
     weight = {"dynamic": 2.2, "compositional": 1.0, "joint": 1.6, "no-components": 1.2}
     return weight[job.method.algorithm] * len(job.seeds)
-
-

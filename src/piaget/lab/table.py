@@ -47,7 +47,7 @@ class Line:
 @cache
 def paper() -> dict[str, Any]:
     text = files("piaget.lab").joinpath("paper.json").read_text()
-    return json.loads(text)["soft-ordering"]  # type: ignore[no-any-return]
+    return json.loads(text)["soft-ordering"]
 
 
 def final_by_seed(rows: Iterable[Row]) -> dict[tuple[str, str], dict[int, float]]:

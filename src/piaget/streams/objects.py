@@ -20,11 +20,19 @@ from piaget.tasks import Split, Task, split_rows
 
 SHAPES = ("circle", "triangle", "square")
 PALETTES = {
-    # the plotting library's default colours of these names
-    "tab": {"orange": (255, 127, 14), "blue": (31, 119, 180), "pink": (227, 119, 194), "green": (44, 160, 44)},
-    # the web's colours of these names
-    "web": {"orange": (255, 165, 0), "blue": (0, 0, 255), "pink": (255, 192, 203), "green": (0, 128, 0)},
-}  # fmt: skip
+    "tab": {  # the plotting library's default colours of these names
+        "orange": (255, 127, 14),
+        "blue": (31, 119, 180),
+        "pink": (227, 119, 194),
+        "green": (44, 160, 44),
+    },
+    "web": {  # the web's colours of these names
+        "orange": (255, 165, 0),
+        "blue": (0, 0, 255),
+        "pink": (255, 192, 203),
+        "green": (0, 128, 0),
+    },
+}
 COLOURS = tuple(PALETTES["tab"])
 LOCATIONS = ("top-left", "top-right", "bottom-left", "bottom-right")
 SIDE, IMAGES, CLASSES_PER_TASK, TASKS = 28, 100, 3, 16
@@ -48,12 +56,10 @@ class Drawing:
         """One class: (100, 3, 28, 28) bytes."""
         row, column = divmod(LOCATIONS.index(location), 2)
         nominal = np.array([SIDE // 4 + column * SIDE // 2, SIDE // 4 + row * SIDE // 2])
+        centre = nominal + rng.uniform(-3, 3, (IMAGES, 2))
+        size = rng.uniform(3, 7, IMAGES)
         if self.whole_pixels:
-            centre = nominal + rng.integers(-3, 4, (IMAGES, 2))
-            size = rng.integers(3, 8, IMAGES)
-        else:
-            centre = nominal + rng.uniform(-3, 3, (IMAGES, 2))
-            size = rng.uniform(3, 7, IMAGES)
+            centre, size = np.round(centre), np.round(size)
         rgb = np.array(PALETTES[self.palette][colour]) + rng.uniform(-16, 16, (IMAGES, 3))
         half = (size * self.extent / 2)[:, None, None]
         pixel = np.arange(SIDE) + 0.5  # pixel centres
@@ -118,9 +124,7 @@ class Objects(Sequence[Task]):
         )  # fmt: skip
 
 
-def _assign(
-    rng: np.random.Generator, classes: list[tuple[str, str, str]], setting: str
-) -> list[list[int]]:
+def _assign(rng: np.random.Generator, classes: list[tuple[str, str, str]], setting: str) -> list[list[int]]:
     """The class numbers of each task, in the order of the tasks."""
     numbers = rng.permutation(len(classes))
     if setting == "random":

@@ -1,0 +1,47 @@
+"""A structure of one's own: at each depth, every component has a weight between 0 and 1,
+independently of the others (a sigmoid instead of soft ordering's softmax)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+import piaget
+from piaget.components import Components, Shape
+from piaget.structures import mix
+from piaget.trees import Tree
+
+
+@dataclass(frozen=True)
+class Mixing(piaget.Structure):
+    name = "mixing"
+    axes = {"logits": 0}  # noqa: RUF012  (the component axis, along which structures grow)
+
+    def draw(
+        self, generator: torch.Generator, kind: Components, shapes: Sequence[Shape], k: int,
+        outputs: int, dtype: torch.dtype,
+    ) -> Tree:  # fmt: skip
+        return {"logits": torch.randn(k, len(shapes) - 1, generator=generator, dtype=dtype)}
+
+    def combine(
+        self, kind: Components, own: Tree, depth: int, h: Tensor, outputs: Tensor, visible: Tensor
+    ) -> Tensor:
+        weights = torch.sigmoid(own["logits"][:, depth]) * visible  # (k,); hidden means 0
+        return mix(outputs, weights)
+
+    def usage(self, kind: Components, own: Tree, inputs: Sequence[Tensor]) -> Tensor:
+        return torch.sigmoid(own["logits"])
+
+
+def main(epochs: int = 30) -> piaget.Learner:
+    learner = piaget.Learner(structure=Mixing(), adaptation="er", algorithm="dynamic", epochs=epochs)
+    for task in piaget.stream("objects", seed=0)[:6]:
+        learner.learn(task)
+    for name, weights in learner.structures().items():
+        print(name, weights.numpy().round(2).tolist())
+    return learner
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""How tasks begin and end: what comes into being, what is decided, what is stored."""
+
+from __future__ import annotations
+
+import torch
+
+from piaget.adaptation import Finished
+from piaget.evaluation import Watch, scores, tensors
+from piaget.objective import metric_name, output_width
+from piaget.settings import Settings
+from piaget.state import Progress, State, TaskRecord, params_of, resize_moments, resize_own
+from piaget.step import new_moments
+from piaget.tasks import Task
+from piaget.trees import Tree, map_tree, resize
+
+
+def begin_initialization(settings: Settings, state: State, tasks: list[Task]) -> None:
+    """The first components, and the initial tasks with their fixed random structures."""
+    model, generator, dtype = settings.model, state.generator, settings.torch_dtype
+    first, k = tasks[0], settings.initial_components
+    entering = model.shapes(first.input_shape)[0]
+    fresh = [model.components.draw(generator, entering, dtype) for _ in range(k)]
+    state.components = _placed(settings, map_tree(lambda *p: torch.stack(p), *fresh))
+    state.moments = new_moments(state.components, (k,))
+    outputs = max(output_width(task.kind, task.classes) for task in tasks)
+    state.io = _placed(settings, model.draw_io(generator, first.input_shape, outputs, dtype))
+    state.io_moments = new_moments(state.io)
+    records = [_meet(settings, state, task) for task in tasks]
+    drawn = [record.own["structure"] for record in records]
+    structures = model.structure.draw_initial(generator, drawn, k)
+    for record, structure in zip(records, structures, strict=True):
+        record.own["structure"] = _placed(settings, structure)
+    _track(state, records)
+
+
+def begin(settings: Settings, state: State, task: Task, candidate: bool) -> None:
+    """A new task, and a candidate component for it if expansion proposes one."""
+    model = settings.model
+    if candidate:
+        entering = model.shapes(task.input_shape)[0]
+        fresh = _placed(settings, model.components.draw(state.generator, entering, settings.torch_dtype))
+        state.components = map_tree(lambda stack, new: torch.cat([stack, new[None]]), state.components, fresh)
+        state.moments = map_tree(lambda m: resize(m, 0, len(m) + 1), state.moments)
+    _track(state, [_meet(settings, state, task)], candidate)
+
+
+def decide(settings: Settings, state: State, task: Task, watch: Watch) -> None:
+    """Keeps the candidate component or discards it, by its effect on validation data."""
+    record, progress = state.records[task.name], state.progress
+    assert progress is not None
+    assert task.validation is not None
+    k, metric = state.k, metric_name(task.kind)
+    with_it, without = (
+        scores(settings, state, record, task.validation, components)[metric] for components in (k, k - 1)
+    )
+    kept = settings.algorithm.expansion.keeps(task.kind, with_it, without)
+    watch.decision(record, with_it, without, kept)
+    if not kept:
+        state.components = map_tree(lambda p: p[:-1].clone(), state.components)
+        state.moments = map_tree(lambda p: p[:-1].clone(), state.moments)
+        record.k = k - 1
+
+        def cut(tree: Tree) -> Tree:
+            return map_tree(torch.clone, resize_own(tree, settings.structure, k - 1, record.outputs))
+
+        record.own = cut(record.own)
+        progress.moments[task.name] = resize_moments(progress.moments[task.name], cut)
+    progress.candidate = False
+
+
+def finish(settings: Settings, state: State, task: Task) -> None:
+    """Stores what later adaptation and inspection need."""
+    record, model = state.records[task.name], settings.model
+    x, y = tensors(settings, task.train)
+    visible = record.visible(state.k).to(x.device)
+    params = params_of(state, record, model.structure)
+    with torch.no_grad():
+        shown = x[: settings.batch_size or 1024]
+        inputs = list(model.depth_inputs(params, shown, visible))
+        record.usage = model.structure.usage(model.components, record.own["structure"], inputs).clone()
+    finished = Finished(
+        index=list(state.records).index(task.name),
+        kind=record.kind,
+        classes=record.classes,
+        x=x,
+        y=y,
+        model=model,
+        params=params,
+        visible=visible,
+        batch=settings.batch_size or len(x),
+        generator=state.generator,
+    )
+    state.memory = settings.adaptation.remember(state.memory, finished)
+
+
+def _meet(settings: Settings, state: State, task: Task) -> TaskRecord:
+    """A new task's encoder, structure and decoder come into being."""
+    outputs = output_width(task.kind, task.classes)
+    own = settings.model.draw_own(state.generator, task.input_shape, state.k, outputs, settings.torch_dtype)
+    record = TaskRecord(
+        name=task.name,
+        kind=task.kind,
+        classes=task.classes,
+        labels=task.labels,
+        input_shape=task.input_shape,
+        stream=task.stream,
+        k=state.k,
+        own=_placed(settings, own),
+    )
+    state.records[task.name] = record
+    return record
+
+
+def _track(state: State, records: list[TaskRecord], candidate: bool = False) -> None:
+    moments = {record.name: new_moments(record.own) for record in records}
+    state.progress = Progress(
+        tasks=list(moments),
+        moments=moments,
+        generator=state.generator.get_state(),
+        candidate=candidate,
+    )
+
+
+def _placed(settings: Settings, tree: Tree) -> Tree:
+    return map_tree(lambda t: t.to(settings.device), tree)
