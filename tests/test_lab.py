@@ -1,0 +1,133 @@
+"""The sweep and its table, as a user runs them."""
+
+import math
+import subprocess
+import sys
+
+import pytest
+
+from piaget.cli import main
+from piaget.evaluation import COLUMNS
+from piaget.lab import sweep, table
+
+
+def row(method, seed, evaluated, value, trained="t1"):
+    return {
+        "stream": "objects-random", "method": method, "seed": seed, "trained": trained, "epoch": 1,
+        "stage": "joint", "evaluated": evaluated, "split": "test", "metric": "accuracy", "value": value,
+    }  # fmt: skip
+
+
+def test_the_table_is_the_mean_over_tasks_then_over_seeds():
+    method = "soft-ordering/er/joint"
+    rows = [
+        row(method, 0, "t0", 0.1, trained="t0"),  # an earlier evaluation: not final
+        row(method, 0, "t0", 0.8), row(method, 0, "t1", 1.0),
+        row(method, 1, "t0", 0.9), row(method, 1, "t1", 0.7),
+        row("monolithic/ewc/no-components", 0, "t0", 0.5),
+    ]  # fmt: skip
+    rows.append({**rows[1], "metric": "loss", "value": 5.0})
+    first, second = table.lines(rows)
+    assert (first.base, first.algorithm, first.seeds) == ("er", "joint", 2)
+    assert first.mean == pytest.approx(85)
+    assert first.error == pytest.approx(5)
+    assert first.paper == (89.1, 0.6)
+    assert first.off == pytest.approx((85 - 89.1) / math.hypot(5, 0.6))
+    assert second.paper == (86.3, 2.1)
+    assert math.isnan(second.error)
+    text = table.markdown([first, second])
+    assert "| objects-random | ER | Joint | 2 | 85.0 ± 5.0 | 89.1 ± 0.6 | -0.8 |" in text
+
+
+def test_the_papers_table_is_whole():
+    assert set(table.paper()) == {"objects-random", "objects-circle", "objects-top-left", "objects-orange"}
+    for bases in table.paper().values():
+        assert sum(len(algorithms) for algorithms in bases.values()) == 14
+    assert len(sweep.PAPER_METHODS) == 14
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """Streams of six tasks."""
+    import piaget.streams.objects as objects
+
+    monkeypatch.setattr(objects, "TASKS", 6)
+    return sweep.Job("objects-random", sweep.Method("er", "dynamic"), (0, 1), 2)
+
+
+def test_a_job_leaves_its_rows(tmp_path, tiny):
+    events = []
+    path = sweep.run_job(tiny, tmp_path, events.append)
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+    rows = list(sweep.read_rows([path]))
+    assert tuple(rows[0]) == COLUMNS
+    assert {r["seed"] for r in rows} == {0, 1}
+    assert {r["evaluated"] for r in rows if r["trained"] == "objects-05" and r["metric"] == "accuracy"} == {
+        f"objects-{i:02d}" for i in range(6)
+    }
+    assert events[-1]["done"] == events[-1]["total"] == 6
+    (line,) = table.lines(rows)
+    assert line.seeds == 2
+
+
+def piaget(*arguments):
+    command = [sys.executable, "-m", "piaget", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+
+def test_the_command(tmp_path):
+    """Two methods in two worker processes; the second time, nothing is trained again."""
+    arguments = (
+        "sweep", "objects-random", "--algorithms", "compositional", "no-components", "--seeds", 2,
+        "--epochs", 1, "--out", tmp_path,
+    )  # fmt: skip
+    first = piaget(*arguments)
+    assert first.returncode == 0, first.stderr
+    assert "Compositional" in first.stdout
+    assert "90.9 ± 0.9" in first.stdout, "the paper's column"
+    assert str(tmp_path / "table.md") in first.stdout.replace("\n", "")
+    assert "task 16/16" in first.stderr
+    stamps = {p: p.stat().st_mtime_ns for p in tmp_path.glob("*.csv")}
+    assert len(stamps) == 2
+    again = piaget(*arguments)
+    assert again.returncode == 0
+    assert "done before" in again.stderr
+    assert {p: p.stat().st_mtime_ns for p in tmp_path.glob("*.csv")} == stamps
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["sweep", "mnist"], "stream 'mnist' is not known; expected objects-random"),
+        (
+            ["sweep", "objects", "--adaptations", "l2"],
+            "adaptation 'l2' is not known; expected er, ewc, nft, fm",
+        ),
+        (["sweep", "objects", "--algorithms", "x"], "algorithm 'x' is not known"),
+        (
+            ["sweep", "objects", "--adaptations", "fm", "--algorithms", "joint"],
+            "fm (frozen components) goes with",
+        ),
+    ],
+)
+def test_wrong_words(arguments, message, capsys):
+    assert main(arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["sweep"], ["sweep", "objects", "--seeds", "0"]])
+def test_usage_errors(arguments, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    assert end.value.code == 2
+    assert "usage: piaget" in capsys.readouterr().err
+
+
+def test_a_failing_job_does_not_stop_the_others(tmp_path):
+    """A job that cannot run (unknown stream) is reported with its traceback."""
+    good = sweep.Job("objects-random", sweep.Method("fm", "compositional"), (0,), 1)
+    bad = sweep.Job("no-such-stream", sweep.Method("er", "joint"), (0,), 1)
+    failed = sweep.run_jobs([bad, good], tmp_path, 1, lambda event: None)
+    assert list(failed) == [bad]
+    assert "no-such-stream" in failed[bad]
+    assert good.file(tmp_path).exists()
