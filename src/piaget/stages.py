@@ -8,7 +8,7 @@ here, once. `Stage.plan` draws an epoch. `Stage.commit` takes the results back.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import NamedTuple
@@ -17,15 +17,15 @@ import torch
 from torch import Tensor
 
 from piaget.adaptation import Adaptation
+from piaget.batches import PartPlan, draw_plan
 from piaget.expansion import Expansion
 from piaget.model import BatchLoss, Model
-from piaget.noise import draw_bits, packed_bytes
+from piaget.noise import packed_bytes
 from piaget.objective import describe, target_rows
 from piaget.schedule import Stage as StageName
 from piaget.state import State, TaskRecord, resize_moments, resize_own
 from piaget.trees import Tree, map_tree, resize
 
-NOISE_BLOCK = 2**25  # bytes of dropout bits drawn at a time
 FIRST_OUTPUTS = 2**30  # bytes up to which depth 0's outputs are kept for a whole stage
 
 
@@ -38,6 +38,7 @@ class Part:
     trained: tuple[str, ...]  # the roles that learn
     fixed: Tree  # tensors that the loss only reads
     bank: Tree  # tensors (n, ...): a batch takes rows of them by index
+    memory: Tree  # what the adaptation corrects gradients with; empty where it does not
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,17 +48,6 @@ class Work:
     groups: dict[str, Tree]
     moments: dict[str, Tree]
     parts: list[Part]
-
-
-@dataclass(frozen=True, eq=False)
-class PartPlan:
-    """One epoch over one part: S batches of B rows, each used once a pass (P)."""
-
-    index: Tensor  # (S, B)
-    weight: Tensor  # (S, B)
-    touched: Tensor  # (S, P, k): the components that some sample of the batch may use
-    own: Tensor  # (S,): does the batch hold a sample of the current task?
-    noise: Iterator[Tensor]  # S * P packed dropout bits (B, slots, bytes)
 
 
 class Size(NamedTuple):
@@ -261,11 +251,10 @@ class Stage:
             assert current is not None
             bank = current
         fixed = map_tree(lambda t: t.to(device), fixed)
-        if "components" in trained:
-            fixed["memory"] = self.adaptation.constants(self.state.memory, k)
+        memory = self.adaptation.constants(self.state.memory, k) if "components" in trained else {}
         shapes = self.model.shapes(tuple(bank["h" if "h" in bank else "x"].shape[1:]))
         loss = BatchLoss(self.model, tuple(shapes), replay=bool(stored))
-        return Part(loss, roles, trained, fixed, bank)
+        return Part(loss, roles, trained, fixed, bank, memory)
 
     def _union(self, current: Tree | None, stored: list[Tree], past: list[TaskRecord], outputs: int) -> Tree:
         """The task's rows and all stored samples in one bank; `task` tells whose a row is."""
@@ -299,34 +288,17 @@ class Stage:
         return [self._plan_part(part) for part in work.parts]
 
     def _plan_part(self, part: Part) -> PartPlan:
-        n = len(part.bank["column"])
-        size = self.batch or n
-        steps = math.ceil(n / size)
-        order = torch.randperm(n, generator=self.state.generator)
-        index = resize(order, 0, steps * size).view(steps, size)
-        weight = (torch.arange(steps * size) < n).view(steps, size)
-        k = self.state.k
-        seen = part.fixed["visible"][..., :k].cpu()  # (k,) or (1 + T, k)
-        own = torch.ones(steps, dtype=torch.bool)
-        if "task" in part.bank:
-            whose = part.bank["task"].cpu()[index]  # (S, B)
-            seen = (seen[whose] & weight[:, :, None]).any(1)  # (S, k)
-            own = ((whose == 0) & weight).any(1)
-        hidden = torch.tensor(self.passes)[:, None] & part.fixed["slot"][:k].cpu()  # (P, k)
-        touched = seen.expand(steps, k)[:, None] & ~hidden
-        noise = self._noise(part, steps * len(self.passes), size)
-        return PartPlan(index, weight, touched, own, noise)
-
-    def _noise(self, part: Part, steps: int, size: int) -> Iterator[Tensor]:
-        kind = self.model.components
-        slots = self.noise_slots(self.state.k)
-        if kind.dropout == 0:
-            while True:
-                yield torch.zeros(size, slots, 0, dtype=torch.uint8)
-        shape = (size, slots, packed_bytes(part.loss.shapes[1:]))
-        block = max(1, NOISE_BLOCK // math.prod(shape))
-        for start in range(0, steps, block):
-            yield from draw_bits(self.state.generator, (min(block, steps - start), *shape), kind.dropout)
+        return draw_plan(
+            self.state.generator,
+            bank=part.bank,
+            visible=part.fixed["visible"],
+            candidate=part.fixed["slot"],
+            batch=self.batch,
+            k=self.state.k,
+            passes=self.passes,
+            dropout=self.model.components.dropout,
+            noise_shape=(self.noise_slots(self.state.k), packed_bytes(part.loss.shapes[1:])),
+        )
 
     # --- back into the state -------------------------------------------------------------------
 

@@ -48,24 +48,22 @@ def new_moments(params: Tree, count_shape: tuple[int, ...] = ()) -> Tree:
     }
 
 
-def gradients(
-    loss: Callable[..., Tensor], trained: Tree, fixed: Tree, *args: Any, cohort: bool
-) -> tuple[Tree, Tensor]:
-    """Gradients of `loss(trained | fixed, *args)` with respect to `trained` alone.
+def gradients(loss: Callable[..., Tensor], trained: Tree, frozen: Tree, *args: Any, cohort: bool) -> Tree:
+    """Gradients of `loss(trained | frozen, *args)` with respect to `trained` alone.
 
-    Frozen means: not in `trained`. With `cohort`, all tensors have a leading run axis.
+    With `cohort`, all tensors have a leading run axis.
     """
     variables = map_tree(lambda p: p.detach().requires_grad_(), trained)
     if not any(True for _ in leaves(variables)):
-        return trained, torch.zeros(())  # nothing to learn (a linear model, frozen)
+        return trained  # nothing to learn (a single linear model, frozen)
 
-    def one_run(trained: Tree, fixed: Tree, *args: Any) -> Tensor:
-        return loss(trained | fixed, *args)
+    def one_run(trained: Tree, frozen: Tree, *args: Any) -> Tensor:
+        return loss(trained | frozen, *args)
 
     function = torch.func.vmap(one_run) if cohort else one_run
-    value = function(variables, fixed, *args)
+    value = function(variables, frozen, *args)
     found = iter(torch.autograd.grad(value.sum(), list(leaves(variables)), materialize_grads=True))
-    return map_tree(lambda _: next(found), trained), value.detach()
+    return map_tree(lambda _: next(found), trained)
 
 
 def adam_(params: Tree, gradient: Tree, moments: Tree, touched: Tensor, rate: float) -> None:

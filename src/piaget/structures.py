@@ -82,9 +82,8 @@ class Structure(ABC):
         """All depths: h (B, *shape) -> (B, *last shape). `first`: depth 0's outputs if known."""
         own = self.prepare(own, visible)
         for depth, kept in enumerate(keep):
-            known = first is not None and depth == 0
-            outputs = first if known else kind.apply(params, h)
-            h = self.combine(kind, own, depth, h, drop(outputs, kept), visible)  # type: ignore[arg-type]
+            outputs = first if first is not None and depth == 0 else kind.apply(params, h)
+            h = self.combine(kind, own, depth, h, drop(outputs, kept), visible)
         return h
 
     def first_outputs(self, kind: Components, params: Tree, h: Tensor) -> Tensor:
@@ -107,7 +106,15 @@ class SoftOrdering(Structure):
     name = "soft-ordering"
     axes = {"logits": 0}  # noqa: RUF012
 
-    def draw(self, generator, kind, shapes, k, outputs, dtype):  # type: ignore[no-untyped-def]
+    def draw(
+        self,
+        generator: torch.Generator,
+        kind: Components,
+        shapes: Sequence[Shape],
+        k: int,
+        outputs: int,
+        dtype: torch.dtype,
+    ) -> Tree:
         return {"logits": torch.ones(k, len(shapes) - 1, dtype=dtype)}
 
     def draw_initial(self, generator: torch.Generator, drawn: list[Tree], k: int) -> list[Tree]:
@@ -127,7 +134,9 @@ class SoftOrdering(Structure):
         masked = own["logits"].masked_fill(~visible[:, None], float("-inf"))
         return {"weights": masked.softmax(0)}
 
-    def combine(self, kind, own, depth, h, outputs, visible):  # type: ignore[no-untyped-def]
+    def combine(
+        self, kind: Components, own: Tree, depth: int, h: Tensor, outputs: Tensor, visible: Tensor
+    ) -> Tensor:
         return mix(outputs, own["weights"][:, depth])
 
     def usage(self, kind: Components, own: Tree, inputs: Sequence[Tensor]) -> Tensor:
@@ -146,7 +155,15 @@ class SoftGating(Structure):
     name = "soft-gating"
     axes = {"weight": 1, "bias": 1}  # noqa: RUF012
 
-    def draw(self, generator, kind, shapes, k, outputs, dtype):  # type: ignore[no-untyped-def]
+    def draw(
+        self,
+        generator: torch.Generator,
+        kind: Components,
+        shapes: Sequence[Shape],
+        k: int,
+        outputs: int,
+        dtype: torch.dtype,
+    ) -> Tree:
         depth = len(shapes) - 1
         own: Tree = {}
         if kind.gated_by_network:
@@ -166,7 +183,9 @@ class SoftGating(Structure):
         logits = torch.nn.functional.linear(h, own["weight"][depth, :, : h.shape[1]], own["bias"][depth])
         return logits.masked_fill(~visible, float("-inf")).softmax(1)
 
-    def combine(self, kind, own, depth, h, outputs, visible):  # type: ignore[no-untyped-def]
+    def combine(
+        self, kind: Components, own: Tree, depth: int, h: Tensor, outputs: Tensor, visible: Tensor
+    ) -> Tensor:
         return mix(outputs, self.gate(kind, own, depth, h, visible))
 
     def usage(self, kind: Components, own: Tree, inputs: Sequence[Tensor]) -> Tensor:
@@ -183,7 +202,15 @@ class LinearCombination(Structure):
     axes = {"psi": 0}  # noqa: RUF012
     output_axes = {"psi": 1}  # noqa: RUF012
 
-    def draw(self, generator, kind, shapes, k, outputs, dtype):  # type: ignore[no-untyped-def]
+    def draw(
+        self,
+        generator: torch.Generator,
+        kind: Components,
+        shapes: Sequence[Shape],
+        k: int,
+        outputs: int,
+        dtype: torch.dtype,
+    ) -> Tree:
         return {"psi": torch.rand(k, outputs, dtype=dtype, generator=generator)}
 
     def draw_initial(self, generator: torch.Generator, drawn: list[Tree], k: int) -> list[Tree]:
@@ -196,7 +223,9 @@ class LinearCombination(Structure):
             initial.append({"psi": psi})
         return initial
 
-    def combine(self, kind, own, depth, h, outputs, visible):  # type: ignore[no-untyped-def]
+    def combine(
+        self, kind: Components, own: Tree, depth: int, h: Tensor, outputs: Tensor, visible: Tensor
+    ) -> Tensor:
         return outputs @ own["psi"].masked_fill(~visible[:, None], 0.0)
 
     def usage(self, kind: Components, own: Tree, inputs: Sequence[Tensor]) -> Tensor:
@@ -212,7 +241,15 @@ class Monolithic(Structure):
     expandable = False
     fixed_initially = False  # there is no structure to protect: everything learns
 
-    def draw(self, generator, kind, shapes, k, outputs, dtype):  # type: ignore[no-untyped-def]
+    def draw(
+        self,
+        generator: torch.Generator,
+        kind: Components,
+        shapes: Sequence[Shape],
+        k: int,
+        outputs: int,
+        dtype: torch.dtype,
+    ) -> Tree:
         if kind.whole_model and outputs > 1:
             raise SettingError(
                 f"a single linear model has one output, but the task has {outputs} classes; "
@@ -220,20 +257,33 @@ class Monolithic(Structure):
             )
         return {}
 
-    def body(self, kind, params, own, h, keep, visible, first=None):  # type: ignore[no-untyped-def]
+    def body(
+        self,
+        kind: Components,
+        params: Tree,
+        own: Tree,
+        h: Tensor,
+        keep: Keep,
+        visible: Tensor,
+        first: Tensor | None = None,
+    ) -> Tensor:
         for depth, kept in enumerate(keep):
-            if first is not None and depth == 0:
-                outputs = first
-            else:
-                outputs = kind.apply_one({name: p[depth] for name, p in params.items()}, h)[:, None]
+            known = first if depth == 0 else None
+            outputs = self._outputs(kind, params, depth, h) if known is None else known
             h = drop(outputs, kept)[:, 0]
         return h
 
-    def combine(self, kind, own, depth, h, outputs, visible):  # type: ignore[no-untyped-def]
+    def combine(
+        self, kind: Components, own: Tree, depth: int, h: Tensor, outputs: Tensor, visible: Tensor
+    ) -> Tensor:
         return outputs[:, depth]
 
     def first_outputs(self, kind: Components, params: Tree, h: Tensor) -> Tensor:
-        return kind.apply_one({name: p[0] for name, p in params.items()}, h)[:, None]
+        return self._outputs(kind, params, 0, h)
+
+    def _outputs(self, kind: Components, params: Tree, depth: int, h: Tensor) -> Tensor:
+        """The one component of a depth: (B, 1, *shape)."""
+        return kind.apply_one({name: p[depth] for name, p in params.items()}, h)[:, None]
 
     def noise_slots(self, k: int) -> int:
         return 1

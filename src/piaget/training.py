@@ -14,8 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from piaget.batches import PartPlan
 from piaget.evaluation import Row
-from piaget.stages import Part, PartPlan, Size, Stage, Work
+from piaget.stages import Part, Size, Stage, Work
 from piaget.step import adam_, flushed_denormals, gradients
 from piaget.trees import Tree, map_tree, resize
 
@@ -58,36 +59,81 @@ def _alike(waiting: dict[int, Stage]) -> list[list[int]]:
 
 def train(stages: Sequence[Stage], rate: float) -> None:
     """Trains stages of one form together, and leaves the results in the runs' states."""
-    size = Size(*(max(sizes) for sizes in zip(*(stage.size for stage in stages), strict=True)))
-    works = [stage.work(size) for stage in stages]
-    cohort = len(stages) > 1
-    work = _stack_works(works) if cohort else works[0]
-    passes = stages[0].passes
-    adaptation = stages[0].adaptation
-    device = stages[0].data[0][1].device
+    together = _Together(stages, rate)
     for _ in range(stages[0].epochs):
-        plans = [stage.plan(own) for stage, own in zip(stages, works, strict=True)]
+        together.epoch()
+        for run, stage in enumerate(stages):
+            stage.after_epoch(partial(together.commit, run))
+
+
+class _Together:
+    """Stages of one form, stacked. A single one is left as it is, without a run axis."""
+
+    def __init__(self, stages: Sequence[Stage], rate: float) -> None:
+        self.stages, self.rate, self.cohort = stages, rate, len(stages) > 1
+        self.size = Size(*(max(sizes) for sizes in zip(*(stage.size for stage in stages), strict=True)))
+        self.works = [stage.work(self.size) for stage in stages]
+        self.work = _stack_works(self.works) if self.cohort else self.works[0]
+
+    def epoch(self) -> None:
+        """One epoch; where there are several parts, their batches take turns."""
+        first = self.stages[0]
+        plans = [stage.plan(work) for stage, work in zip(self.stages, self.works, strict=True)]
+        slots, noise_slots = self.size.slots, first.noise_slots(self.size.slots)
+        device = first.data[0][1].device
         epochs = [
-            _Epoch([plan[p] for plan in plans], size.slots, stages[0].noise_slots(size.slots), cohort, device)
-            for p in range(len(work.parts))
+            _Epoch(part_plans, slots, noise_slots, self.cohort, device)
+            for part_plans in zip(*plans, strict=True)
         ]
         for batch in range(max(epoch.steps for epoch in epochs)):
-            for part, epoch in zip(work.parts, epochs, strict=True):
+            for part, epoch in zip(self.work.parts, epochs, strict=True):
                 if batch < epoch.steps:
-                    for number, hide in enumerate(passes):
-                        _step(work, part, adaptation, epoch, batch, number, hide, rate, cohort)
-        for run, stage in enumerate(stages):
-            stage.after_epoch(partial(_commit, stage, work, run if cohort else None))
+                    for number, hide in enumerate(first.passes):
+                        self._step(part, epoch, batch, number, hide)
 
+    def _step(self, part: Part, epoch: _Epoch, batch: int, number: int, hide: bool) -> None:
+        """One batch in one pass: gradients, correction, Adam."""
+        groups, moments = self.work.groups, self.work.moments
+        params = {role: groups[name] for role, name in part.roles.items()}
+        trained = {role: params[role] for role in part.trained}
+        frozen = {role: tree for role, tree in params.items() if role not in trained}
+        active = epoch.active[batch]
+        weight = epoch.weight[batch].to(part.bank["value"].dtype)
+        hidden = torch.full_like(active, hide)
+        noise = epoch.noise(batch)
 
-def _commit(stage: Stage, work: Work, run: int | None) -> None:
-    def own(tree: Tree) -> Tree:
-        return tree if run is None else map_tree(lambda t: t[run], tree)
+        def loss(params: Tree, fixed: Tree, bank: Tree, index: Tensor, *rest: Tensor) -> Tensor:
+            rows = {name: rows[index] for name, rows in bank.items()}
+            return part.loss(params, fixed, rows, *rest)
 
-    stage.commit(
-        {name: own(work.groups[name]) for name in work.moments},
-        {name: own(moments) for name, moments in work.moments.items()},
-    )
+        index = epoch.index[batch]
+        gradient = gradients(
+            loss, trained, frozen, part.fixed, part.bank, index, weight, noise, hidden, cohort=self.cohort
+        )
+        if part.memory:
+            correct = self.stages[0].adaptation.correct
+            correct = torch.func.vmap(correct) if self.cohort else correct
+            gradient["components"] = correct(part.memory, params["components"], gradient["components"])
+        touched = {
+            "components": epoch.touched[batch].select(-2, number),
+            "candidate": active & ~hidden,
+            "own": epoch.own[batch],
+            "io": active,
+        }
+        for role in part.trained:
+            name = part.roles[role]
+            adam_(groups[name], gradient[role], moments[name], touched[role], self.rate)
+
+    def commit(self, run: int) -> None:
+        """Takes one run's results over into its state."""
+
+        def own(tree: Tree) -> Tree:
+            return map_tree(lambda t: t[run], tree) if self.cohort else tree
+
+        groups, moments = self.work.groups, self.work.moments
+        self.stages[run].commit(
+            {name: own(groups[name]) for name in moments}, {name: own(m) for name, m in moments.items()}
+        )
 
 
 class _Epoch:
@@ -131,57 +177,16 @@ class _Epoch:
         return (torch.stack(padded) if self.cohort else padded[0]).to(self.device)
 
 
-def _step(
-    work: Work,
-    part: Part,
-    adaptation: Any,
-    epoch: _Epoch,
-    batch: int,
-    number: int,
-    hide: bool,
-    rate: float,
-    cohort: bool,
-) -> None:
-    """One batch in one pass: gradients, correction, Adam."""
-    params = {role: work.groups[name] for role, name in part.roles.items()}
-    trained = {role: params[role] for role in part.trained}
-    frozen = {role: tree for role, tree in params.items() if role not in trained}
-    fixed = dict(part.fixed)
-    memory = fixed.pop("memory", {})
-    active = epoch.active[batch]
-    weight = epoch.weight[batch].to(part.bank["value"].dtype)
-    hidden = torch.full_like(active, hide)
-    noise = epoch.noise(batch)
-
-    def loss(params: Tree, fixed: Tree, bank: Tree, index: Tensor, *rest: Tensor) -> Tensor:
-        rows = {name: rows[index] for name, rows in bank.items()}
-        return part.loss(params, fixed, rows, *rest)
-
-    gradient, _ = gradients(
-        loss, trained, frozen, fixed, part.bank, epoch.index[batch], weight, noise, hidden, cohort=cohort
-    )
-    if memory:
-        correct = torch.func.vmap(adaptation.correct) if cohort else adaptation.correct
-        gradient["components"] = correct(memory, params["components"], gradient["components"])
-    touched = {
-        "components": epoch.touched[batch].select(-2, number),
-        "candidate": active & ~hidden,
-        "own": epoch.own[batch],
-        "io": active,
-    }
-    for role in part.trained:
-        name = part.roles[role]
-        adam_(work.groups[name], gradient[role], work.moments[name], touched[role], rate)
-
-
 def _stack_works(works: Sequence[Work]) -> Work:
     def stack(*trees: Tree) -> Tree:
         return map_tree(lambda *t: torch.stack(t), *trees)
 
-    def stack_rows(*trees: Tree) -> Tree:
-        """Banks may have different numbers of rows; what is added is never drawn."""
-        rows = max(len(tree["column"]) for tree in trees)
-        return map_tree(lambda *t: torch.stack([resize(one, 0, rows) for one in t]), *trees)
+    def stack_rows(*banks: Tree) -> Tree:
+        """Banks may have different numbers of rows (what is added is never drawn), and one may
+        be too large for `first`, which can be done without."""
+        rows = max(len(bank["column"]) for bank in banks)
+        common = [name for name in banks[0] if all(name in bank for bank in banks)]
+        return {name: torch.stack([resize(bank[name], 0, rows) for bank in banks]) for name in common}
 
     first = works[0]
     return Work(
@@ -191,6 +196,7 @@ def _stack_works(works: Sequence[Work]) -> Work:
             replace(
                 part,
                 fixed=stack(*(w.parts[p].fixed for w in works)),
+                memory=stack(*(w.parts[p].memory for w in works)),
                 bank=stack_rows(*(w.parts[p].bank for w in works)),
             )
             for p, part in enumerate(first.parts)
