@@ -108,3 +108,12 @@ def test_members_must_be_of_one_method():
         piaget.Cohort([])
     with pytest.raises(piaget.SettingError, match="2 tasks for 1"):
         piaget.Cohort([piaget.Learner()]).learn(mixed_tasks(2))
+
+
+def test_a_bad_task_for_one_changes_none():
+    cohort = piaget.Cohort([piaget.Learner(algorithm="dynamic", seed=s) for s in range(2)])
+    good = make_task("good")
+    bad = piaget.Task("bad", "multiclass", good.train, classes=3)  # no validation data
+    with pytest.raises(piaget.TaskError, match="'bad': there is no validation split"):
+        cohort.learn([good, bad])
+    assert [learner.pending for learner in cohort.learners] == [[], []]

@@ -231,6 +231,12 @@ def test_damaged_folders(saved, damage, message):
         piaget.Learner.load(saved)
 
 
+def test_settings_can_be_given_anew_but_not_invented(saved):
+    assert piaget.Learner.load(saved, device="cpu").settings.device == "cpu"
+    with pytest.raises(piaget.LoadError, match="colour: no such setting"):
+        piaget.Learner.load(saved, colour="red")
+
+
 def test_no_such_folder(tmp_path):
     with pytest.raises(piaget.LoadError, match="holds no learner"):
         piaget.Learner.load(tmp_path / "nowhere")

@@ -40,6 +40,8 @@ class Cohort:
         """
         if len(tasks) != len(self.learners):
             raise SettingError(f"{len(tasks)} tasks for {len(self.learners)} learners")
+        for learner, task in zip(self.learners, tasks, strict=True):
+            learner.check(task)  # all of them, before any learner changes
         watched: Sequence[Iterable[Task] | None] = evaluate_on or [None] * len(tasks)
         runs = [
             learner.learning(task, evaluate_on=seen, every=every, on_epoch=on_epoch)

@@ -109,6 +109,12 @@ class Learner:
         run = self.learning(task, evaluate_on=evaluate_on, every=every, on_epoch=on_epoch)
         return advance([run], self.settings.learning_rate)[0]
 
+    def check(self, task: Task) -> None:
+        """Raises an error if the task could not be learned now. `learn` asks this first."""
+        state = self._state
+        if state.progress is None or task.name not in state.progress.tasks:
+            check_task(self.settings, state, task, expanding=self.settings.algorithm.expansion.proposes)
+
     def initialize(self, *, on_epoch: OnEpoch | None = None) -> list[Row]:
         """Initializes the components now, with the tasks that are pending."""
         if not self._state.pending:
@@ -126,8 +132,7 @@ class Learner:
     ) -> Run:
         """`learn`, as a run that yields the stages to be trained: for cohorts."""
         state, settings = self._state, self.settings
-        if state.progress is None or task.name not in state.progress.tasks:
-            check_task(settings, state, task, expanding=settings.algorithm.expansion.proposes)
+        self.check(task)
         initialized = bool(state.components) and not state.pending
         if not initialized:
             state.pending[task.name] = task
@@ -302,7 +307,7 @@ class Learner:
     @classmethod
     def load(cls, folder: str | os.PathLike[str], **parts: Any) -> Learner:
         """Loads a learner, to carry on exactly. Parts of one's own are passed again by name:
-        `Learner.load(folder, structure=MyStructure())`."""
+        `Learner.load(folder, structure=MyStructure())`; likewise another `device`."""
         learner = cls.__new__(cls)
         learner._set(*storage.load(folder, parts))
         return learner

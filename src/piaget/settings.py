@@ -236,4 +236,8 @@ def from_json(data: Any, given: dict[str, Any]) -> Settings:
     names = {f.name for f in dataclasses.fields(Settings)}
     if set(data) - {"part"} != names:
         raise LoadError("the settings are incomplete or unknown")
+    if set(given) - names:
+        raise LoadError(
+            f"{', '.join(set(given) - names)}: no such setting; known: {', '.join(sorted(names))}"
+        )
     return Settings(**{name: build(data[name], name) for name in names})
