@@ -15,7 +15,13 @@ def parameters(learner):
     state = learner._state
     own = {name: record.own for name, record in state.records.items()}
     return flatten(
-        {"components": state.components, "moments": state.moments, "own": own, "memory": state.memory}
+        {
+            "io": state.io,
+            "components": state.components,
+            "moments": state.moments,
+            "own": own,
+            "memory": state.memory,
+        }
     )
 
 
@@ -90,6 +96,41 @@ def test_convolutional():
     compare(settings, [image_tasks(4, n=9), image_tasks(4, n=11)])
 
 
+def test_images_of_different_sizes_and_task_names():
+    sizes = [10, 10, 12, 10]
+    streams = [
+        [make_task(f"{run}{i}", "multiclass", 3, (2, s, s), n=9, seed=i) for i, s in enumerate(sizes)]
+        for run in "ab"
+    ]
+    settings = {
+        "adaptation": "er", "algorithm": "joint", "components": piaget.Conv(4), "depth": 2,
+        "initial_components": 2, "epochs": 2, "initial_tasks": 2, "batch_size": 5,
+    }  # fmt: skip
+    compare(settings, streams)
+
+
+@pytest.mark.parametrize("adaptation", ["er", "ewc"])
+def test_shared_encoder_and_decoder(adaptation):
+    """Tasks with different numbers of classes use the first columns of one decoder."""
+    classes = [3, 2, 3, 2]
+    streams = [
+        [
+            make_task(f"t{i}", "multiclass" if c > 2 else "binary", c, seed=10 * run + i)
+            for i, c in enumerate(classes)
+        ]
+        for run in range(2)
+    ]
+    settings = {
+        "adaptation": adaptation, "algorithm": "dynamic", "components": piaget.Dense(6),
+        "initial_components": 2, "epochs": 3, "initial_tasks": 2, "encoder": "shared", "decoder": "shared",
+    }  # fmt: skip
+    cohort = compare(settings, streams)
+    learner = cohort.learners[0]
+    assert learner.predict_proba(streams[0][3].test.x, "t3").shape[1] == 2
+    with pytest.raises(piaget.TaskError, match="needs 5 outputs, but all tasks share one decoder with 3"):
+        learner.learn(make_task("wide", classes=5, n=60))
+
+
 def test_tasks_of_different_forms_at_the_same_place():
     """Different inputs, classes and kinds in one place: such runs are trained apart."""
     one, two = mixed_tasks(5), mixed_tasks(5)
@@ -111,9 +152,8 @@ def test_members_must_be_of_one_method():
 
 
 def test_a_bad_task_for_one_changes_none():
-    cohort = piaget.Cohort([piaget.Learner(algorithm="dynamic", seed=s) for s in range(2)])
-    good = make_task("good")
-    bad = piaget.Task("bad", "multiclass", good.train, classes=3)  # no validation data
-    with pytest.raises(piaget.TaskError, match="'bad': there is no validation split"):
-        cohort.learn([good, bad])
+    components = piaget.Dense(8)
+    cohort = piaget.Cohort([piaget.Learner(components=components, encoder="none", seed=s) for s in range(2)])
+    with pytest.raises(piaget.TaskError, match="'bad': inputs of shape \\(9,\\) enter dense components"):
+        cohort.learn([make_task("good", features=6), make_task("bad", features=9)])
     assert [learner.pending for learner in cohort.learners] == [[], []]

@@ -137,6 +137,27 @@ def test_combination(monkeypatch, structure, adaptation, algorithm, kind):
         assert len(learner.predict(task.test.x, task.name)) == len(task.test.x)
 
 
+IN_STAGES = piaget.Staged(2, 2, 1)
+EXPANDING = piaget.ComponentDropout(-9.0)
+UNUSUAL = {
+    "joint with component dropout": ("soft-ordering", piaget.Algorithm(piaget.Joint(3), EXPANDING)),
+    "a single network in stages": ("monolithic", piaget.Algorithm(IN_STAGES)),
+    "no components, in stages": ("soft-gating", piaget.Algorithm(IN_STAGES, monolithic=True)),
+}
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_unusual_combination(monkeypatch, name):
+    structure, algorithm = UNUSUAL[name]
+    learner, tasks = make(structure, "er", algorithm, "dense")
+    rules = Rules(monkeypatch, learner, tasks)
+    for task in tasks:
+        rules.begin()
+        learner.learn(task)
+    assert rules.stages == {"initialization", *algorithm.schedule.stages()}
+    assert learner.components == (5 if "dropout" in name else 2)
+
+
 @pytest.mark.parametrize("structure", ["soft-ordering", "soft-gating", "linear"])
 def test_hidden_components_have_weight_exactly_zero(structure):
     kind = "linear" if structure == "linear" else "dense"

@@ -79,7 +79,7 @@ def test_the_command(tmp_path):
     """Two methods in two worker processes; the second time, nothing is trained again."""
     arguments = (
         "sweep", "objects-random", "--algorithms", "compositional", "no-components", "--seeds", 2,
-        "--epochs", 1, "--out", tmp_path,
+        "--epochs", 2, "--out", tmp_path,
     )  # fmt: skip
     first = piaget(*arguments)
     assert first.returncode == 0, first.stderr
@@ -125,8 +125,8 @@ def test_usage_errors(arguments, capsys):
 
 def test_a_failing_job_does_not_stop_the_others(tmp_path):
     """A job that cannot run (unknown stream) is reported with its traceback."""
-    good = sweep.Job("objects-random", sweep.Method("fm", "compositional"), (0,), 1)
-    bad = sweep.Job("no-such-stream", sweep.Method("er", "joint"), (0,), 1)
+    good = sweep.Job("objects-random", sweep.Method("fm", "compositional"), (0,), 2)
+    bad = sweep.Job("no-such-stream", sweep.Method("er", "joint"), (0,), 2)
     failed = sweep.run_jobs([bad, good], tmp_path, 1, lambda event: None)
     assert list(failed) == [bad]
     assert "no-such-stream" in failed[bad]

@@ -1,5 +1,6 @@
 """Saving, loading and carrying on; interruptions; damaged folders."""
 
+import dataclasses
 import json
 
 import pytest
@@ -7,9 +8,11 @@ import torch
 from torch import nn
 
 import piaget
+from piaget import adaptation as adaptation_module
+from piaget import evaluation, lifecycle, stages, storage
 from piaget.settings import ALGORITHMS
 from piaget.trees import flatten
-from tests.small import mixed_tasks
+from tests.small import binary_tasks, mixed_tasks
 
 
 def learner_of(adaptation="er", algorithm="dynamic", **settings):
@@ -27,6 +30,7 @@ def everything(learner):
     own = {name: record.own for name, record in state.records.items()}
     tree = {
         "components": state.components, "moments": state.moments, "own": own, "memory": state.memory,
+        "io": state.io, "io_moments": state.io_moments,
         "generator": state.generator.get_state(),
     }  # fmt: skip
     return flatten(tree)
@@ -66,8 +70,6 @@ def test_other_structures_continue_bitwise(tmp_path, structure):
     settings = {"structure": structure}
     if structure == "linear":
         settings |= {"components": None, "batch_size": None}
-    from tests.small import binary_tasks
-
     tasks = binary_tasks(4, n=20)
     whole, part = learner_of("er", "dynamic", **settings), learner_of("er", "dynamic", **settings)
     for task in tasks:
@@ -104,6 +106,123 @@ def test_interrupted_anywhere_continues_bitwise(tmp_path, at, every):
             part.learn(task, every=every)
     assert count >= at, "the learner was never killed"
     assert_same(whole, part)
+
+
+@pytest.mark.parametrize("adaptation", ["er", "ewc"])
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        (lifecycle, "_draw_own"),
+        (lifecycle, "new_moments"),
+        (lifecycle, "resize_moments"),
+        (stages, "_with_last"),
+        (adaptation_module.Finished, "sample"),
+        (adaptation_module, "nearest_kronecker"),
+        (evaluation, "scores"),
+    ],
+)
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_interrupted_inside_a_change_of_state(monkeypatch, adaptation, owner, name, at):
+    """Killed while a task begins, is committed, decided about, evaluated or stored."""
+    tasks = mixed_tasks(4, n=20)
+    whole, part = learner_of(adaptation), learner_of(adaptation)
+    for task in tasks:
+        whole.learn(task)
+    original, count = getattr(owner, name), 0
+
+    def kill(*args, **kwargs):
+        nonlocal count
+        result = original(*args, **kwargs)
+        count += 1
+        if count == at:
+            raise Killed
+        return result
+
+    monkeypatch.setattr(owner, name, kill)
+    for task in tasks:
+        try:
+            part.learn(task)
+        except Killed:
+            part.learn(task)
+    assert_same(whole, part)
+
+
+def test_interrupted_initialization_carries_on():
+    tasks = mixed_tasks(3, n=20)
+    whole, part = (learner_of(initial_tasks=4) for _ in range(2))
+    whole.learn(tasks[0])
+    whole.initialize()
+    part.learn(tasks[0])
+
+    def kill(report):
+        if report.epoch == 2:
+            raise Killed
+
+    with pytest.raises(Killed):
+        part.initialize(on_epoch=kill)
+    part.learn(tasks[0])
+    for learner in (whole, part):
+        learner.learn(tasks[1])
+    assert_same(whole, part)
+
+
+def test_a_cohort_carries_on_after_an_interruption(monkeypatch):
+    """Killed when one run has finished the task and the other has not."""
+    tasks = mixed_tasks(4, n=20)
+    cohorts = [piaget.Cohort([learner_of(seed=s) for s in (1, 2)]) for _ in range(2)]
+    for task in tasks:
+        cohorts[0].learn([task, task])
+    for task in tasks[:3]:
+        cohorts[1].learn([task, task])
+    finish, count = lifecycle.finish, 0
+
+    def kill(*args):
+        nonlocal count
+        count += 1
+        if count == 2:
+            raise Killed
+        finish(*args)
+
+    monkeypatch.setattr(lifecycle, "finish", kill)
+    with pytest.raises(Killed):
+        cohorts[1].learn([tasks[3], tasks[3]])
+    assert [tasks[3].name in learner.tasks for learner in cohorts[1].learners] == [True, False]
+    rows = cohorts[1].learn([tasks[3], tasks[3]])
+    assert all(rows)
+    for a, b in zip(cohorts[0].learners, cohorts[1].learners, strict=True):
+        ours, theirs = everything(a), everything(b)
+        for name, value in ours.items():
+            torch.testing.assert_close(theirs[name], value, msg=name)
+    with pytest.raises(piaget.TaskError, match="given before"):
+        cohorts[1].learn([tasks[3], tasks[3]])
+
+
+def test_resuming_with_another_task_of_the_same_name_is_refused():
+    tasks = mixed_tasks(4, n=20)
+    learner = learner_of()
+    for task in tasks[:2]:
+        learner.learn(task)
+
+    def kill(report):
+        raise Killed
+
+    with pytest.raises(Killed):
+        learner.learn(tasks[2], on_epoch=kill)
+    with pytest.raises(piaget.TaskError, match="'task 2': its training data is not that"):
+        learner.learn(dataclasses.replace(tasks[3], name="task 2"))
+    learner.learn(tasks[2])
+
+
+def test_pending_tasks_that_share_their_inputs_can_be_saved(tmp_path):
+    """Several labels of the same samples: the tensors share memory."""
+    x = torch.randn(20, 3, generator=torch.Generator().manual_seed(0))
+    learner = learner_of(algorithm="compositional")
+    for name, y in (("a", [0, 1] * 10), ("b", [1, 1, 0, 0] * 5)):
+        split = piaget.Split(x, torch.tensor(y))
+        learner.settings = dataclasses.replace(learner.settings, initial_tasks=3)
+        learner.learn(piaget.Task(name, "binary", split, classes=2))
+    learner.save(tmp_path)
+    assert piaget.Learner.load(tmp_path).pending == ["a", "b"]
 
 
 def test_in_the_middle_only_the_same_task_is_taken():
@@ -181,8 +300,6 @@ def test_saving_again_replaces(saved):
 def test_a_crash_while_saving_leaves_the_old_learner(saved, monkeypatch):
     learner = piaget.Learner.load(saved)
     learner.learn(mixed_tasks(3, n=20)[2])
-    from piaget import storage
-
     for step in (1, 2):
         calls = 0
         replace = storage.os.replace
@@ -233,7 +350,7 @@ def test_damaged_folders(saved, damage, message):
 
 def test_settings_can_be_given_anew_but_not_invented(saved):
     assert piaget.Learner.load(saved, device="cpu").settings.device == "cpu"
-    with pytest.raises(piaget.LoadError, match="colour: no such setting"):
+    with pytest.raises(piaget.LoadError, match="colour cannot be given when loading: only the device"):
         piaget.Learner.load(saved, colour="red")
 
 

@@ -44,7 +44,7 @@ def test_given_splits_are_kept():
     [
         (Y, "binary", None),
         (np.arange(20) % 3, "multiclass", None),
-        (Y.astype(bool), "binary", None),
+        (Y.astype(bool), "binary", (False, True)),
         (Y.astype(float), "binary", None),
         (np.where(Y == 1, 7, 3), "binary", (3, 7)),
         (np.where(Y == 1, "yes", "no"), "binary", ("no", "yes")),
@@ -78,6 +78,25 @@ def test_bytes_stay_bytes():
         (lambda: piaget.Task.from_arrays("t", with_value(X, 3, np.nan), Y), "'t', .*: NaN or infinite"),
         (lambda: piaget.Task.from_arrays("t", with_value(X, 3, np.inf), Y), "'t', .*: NaN or infinite"),
         (lambda: piaget.Task.from_arrays("t", X.astype(str), Y), "expected numbers"),
+        (
+            lambda: piaget.Task.from_arrays("t", [[1.0], [1.0, 2.0]], [0, 1]),
+            "'t', train: inputs are no array",
+        ),
+        (lambda: piaget.Task.from_arrays("t", X[:0], Y[:0]), "'t', train: the split is empty"),
+        (lambda: piaget.Task.from_arrays("t", X, with_value(Y, 0, np.inf)), "NaN or infinite targets"),
+        (lambda: piaget.Task.from_arrays("t", X, [None, 1] * 10), "targets are of mixed types"),
+        (lambda: piaget.Task.from_arrays("t", X, Y, classes=2.0), "classes=2.0; expected a whole number"),
+        (lambda: piaget.Split(X, Y), "a split holds ndarray and ndarray; expected tensors"),
+        (
+            lambda: piaget.Task(
+                "t",
+                "binary",
+                piaget.Split(torch.zeros(2, 1), torch.tensor([0, 1])),
+                classes=2,
+                labels=(b"a", b"b"),
+            ),
+            "label b'a' is a bytes; expected texts or numbers",
+        ),
         (lambda: piaget.Task.from_arrays("t", X, Y, classes=1), "multiclass with classes=1; expected 2"),
         (
             lambda: piaget.Task.from_arrays("t", X, Y * 4, classes=3),

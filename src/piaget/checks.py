@@ -7,7 +7,7 @@ import torch
 from piaget.errors import SettingError, TaskError
 from piaget.objective import output_width
 from piaget.settings import Settings
-from piaget.state import State
+from piaget.state import Progress, State
 from piaget.tasks import Task
 
 
@@ -32,8 +32,20 @@ def check_task(settings: Settings, state: State, task: Task, expanding: bool) ->
         raise type(error)(f"{where}: {error}") from None
 
 
+def check_same(progress: Progress, task: Task) -> None:
+    """On resuming: is it the task that was begun?"""
+    if task.fingerprint() != progress.fingerprints[task.name]:
+        raise TaskError(
+            f"task {task.name!r}: its training data is not that with which learning it began; "
+            "expected the same task, to carry on"
+        )
+
+
 def _check_inputs(settings: Settings, state: State, task: Task) -> None:
     model = settings.model
+    for name, split in task.splits():
+        if not bool(torch.isfinite(split.x.to(settings.torch_dtype)).all()):
+            raise TaskError(f"{name}: inputs are too large for {settings.dtype}; expected finite numbers")
     if settings.encoder == "none":
         model.components.check_input(task.input_shape)
     shapes = model.shapes(task.input_shape)

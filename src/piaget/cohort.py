@@ -40,11 +40,25 @@ class Cohort:
         """
         if len(tasks) != len(self.learners):
             raise SettingError(f"{len(tasks)} tasks for {len(self.learners)} learners")
-        for learner, task in zip(self.learners, tasks, strict=True):
-            learner.check(task)  # all of them, before any learner changes
+        pairs = list(zip(self.learners, tasks, strict=True))
+        # After an interruption some runs may have finished the task already: they are only evaluated.
+        finished = [task.name in learner.tasks for learner, task in pairs]
+        if all(finished):
+            finished = [False] * len(pairs)  # given twice: an error
+        for (learner, task), done in zip(pairs, finished, strict=True):
+            if not done:
+                learner.check(task)  # all of them, before any learner changes
         watched: Sequence[Iterable[Task] | None] = evaluate_on or [None] * len(tasks)
-        runs = [
-            learner.learning(task, evaluate_on=seen, every=every, on_epoch=on_epoch)
-            for learner, task, seen in zip(self.learners, tasks, watched, strict=True)
+        results: list[list[Row]] = [
+            learner.evaluate([task] if seen is None else list(seen)) if done else []
+            for (learner, task), seen, done in zip(pairs, watched, finished, strict=True)
         ]
-        return advance(runs, self.learners[0].settings.learning_rate)
+        runs = {
+            i: learner.learning(task, evaluate_on=watched[i], every=every, on_epoch=on_epoch)
+            for i, (learner, task) in enumerate(pairs)
+            if not finished[i]
+        }
+        rows = advance(list(runs.values()), self.learners[0].settings.learning_rate)
+        for i, new in zip(runs, rows, strict=True):
+            results[i] = new
+        return results

@@ -29,6 +29,11 @@ def uniform(generator: torch.Generator, shape: Shape, fan_in: int, dtype: torch.
     return torch.empty(shape, dtype=dtype).uniform_(-bound, bound, generator=generator)
 
 
+def check_dropout(dropout: float) -> None:
+    if not 0 <= dropout < 1:
+        raise SettingError(f"dropout={dropout!r}; expected a share, at least 0 and below 1")
+
+
 class Components(ABC):
     """A kind of component. `dropout` is applied to every component's output, by the model."""
 
@@ -68,6 +73,9 @@ class Dense(Components):
     width: int = 64
     dropout: float = 0.5
 
+    def __post_init__(self) -> None:
+        check_dropout(self.dropout)
+
     @property
     def hidden(self) -> Shape | None:
         return (self.width,)
@@ -106,6 +114,9 @@ class Conv(Components):
     pool: int = 2
     dropout: float = 0.5
     gated_by_network = True
+
+    def __post_init__(self) -> None:
+        check_dropout(self.dropout)
 
     def draw(self, generator: torch.Generator, input_shape: Shape, dtype: torch.dtype) -> Tree:
         c, fan_in = self.channels, self.channels * self.kernel**2
@@ -174,6 +185,9 @@ class Module(Components):
     shape: Shape | None = None
     dropout: float = 0.0
 
+    def __post_init__(self) -> None:
+        check_dropout(self.dropout)
+
     @property
     def hidden(self) -> Shape | None:
         return self.shape
@@ -205,6 +219,12 @@ class Module(Components):
                 f"{shape}; expected a module that preserves the shape"
             )
         return {name.replace(".", ":"): p.detach() for name, p in module.named_parameters()}
+
+    def check_input(self, shape: Shape) -> None:
+        try:
+            self.draw(torch.Generator(), shape, torch.float32)
+        except RuntimeError as error:
+            raise TaskError(f"inputs of shape {shape} do not go through the component: {error}") from error
 
     def apply(self, params: Tree, h: Tensor) -> Tensor:
         skeleton = _skeleton(self.factory)

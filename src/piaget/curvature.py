@@ -105,14 +105,15 @@ def sample_gradients(
     negative log-likelihood of a Gaussian of variance 1/2, whose Fisher information 2 J J^T is
     exact without drawing.
     """
-    labels = draw_labels(kind, model.outputs(params, x, visible), generator)
     width = output_width(kind, classes)
+    labels = draw_labels(kind, model.outputs(params, x, visible)[:, :width], generator)
     rows = target_rows(kind, labels, width, x.dtype)
     task = {name: t.to(x.device) for name, t in describe(kind, classes, width).items()}
 
     def log_likelihood(components: Tree, x: Tensor, column: Tensor, value: Tensor) -> Tensor:
         h = model.encode(model.encoder_of(params), x[None])
         out = model.forward(params | {"components": components}, h, [None] * model.depth, visible)
+        out = out[:, :width]  # a shared decoder may have more
         if kind == "regression":
             return 2**0.5 * out[0, 0]
         return sample_losses(out, column[None], value[None], task)[0]

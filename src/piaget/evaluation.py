@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from piaget import objective
-from piaget.schedule import Stage as StageName
+from piaget.errors import SettingError, TaskError
+from piaget.schedule import StageName
 from piaget.settings import Settings
 from piaget.state import State, TaskRecord, params_of
 from piaget.tasks import Split, Task
@@ -54,16 +55,24 @@ def tensors(settings: Settings, split: Split) -> tuple[Tensor, Tensor]:
     return split.x.to(settings.device, settings.torch_dtype), y.to(settings.device)
 
 
-def scores(
-    settings: Settings, state: State, record: TaskRecord, split: Split, components: int | None = None
-) -> dict[str, float]:
-    """A task's score and loss on a split; `components`: with only the first so many of them."""
-    x, y = tensors(settings, split)
+def outputs(
+    settings: Settings, state: State, record: TaskRecord, x: Tensor, components: int | None = None
+) -> Tensor:
+    """A task's output columns (n, columns); `components`: with only the first so many of them."""
     visible = record.visible(state.k)
     if components is not None:
         visible &= torch.arange(state.k) < components
     model = settings.model
     out = model.outputs(params_of(state, record, model.structure), x, visible.to(x.device))
+    return out[:, : record.outputs]  # a shared decoder may have more
+
+
+def scores(
+    settings: Settings, state: State, record: TaskRecord, split: Split, components: int | None = None
+) -> dict[str, float]:
+    """A task's score and loss on a split; `components`: with only the first so many of them."""
+    x, y = tensors(settings, split)
+    out = outputs(settings, state, record, x, components)
     width = out.shape[1]
     rows = objective.target_rows(record.kind, y, width, out.dtype)
     task = map_tree(lambda t: t.to(x.device), objective.describe(record.kind, record.classes, width))
@@ -87,6 +96,15 @@ class Watch:
     ) -> None:
         self.settings, self.state = settings, state
         self.tasks, self.every, self.on_epoch = list(tasks), every, on_epoch
+        if every is not None and every < 1:
+            raise SettingError(f"every={every}; expected a number of epochs, 1 or more")
+        for task in self.tasks:
+            record = state.records.get(task.name)
+            if record is not None and tuple(record.input_shape) != task.input_shape:
+                raise TaskError(
+                    f"task {task.name!r}: it is to be evaluated on inputs of shape {task.input_shape}, "
+                    f"but was learned with {tuple(record.input_shape)}"
+                )
         self.rows: list[Row] = []
 
     def due(self, epoch: int) -> bool:

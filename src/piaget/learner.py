@@ -15,16 +15,16 @@ from torch import Tensor
 
 from piaget import lifecycle, objective, storage
 from piaget.adaptation import Adaptation, Frozen
-from piaget.checks import check_task
+from piaget.checks import check_same, check_task
 from piaget.components import Components
 from piaget.errors import SettingError, TaskError, UnknownTaskError
-from piaget.evaluation import OnEpoch, Row, Watch, tensors
+from piaget.evaluation import OnEpoch, Row, Watch, outputs, tensors
 from piaget.expansion import NoExpansion
 from piaget.model import DecoderMode, EncoderMode
-from piaget.schedule import Stage as StageName
+from piaget.schedule import StageName
 from piaget.settings import Algorithm, Settings, resolve
 from piaget.stages import Stage
-from piaget.state import Progress, State, TaskRecord, params_of
+from piaget.state import Progress, State, TaskRecord
 from piaget.structures import Structure
 from piaget.tasks import Task
 from piaget.training import Run, advance
@@ -112,15 +112,23 @@ class Learner:
     def check(self, task: Task) -> None:
         """Raises an error if the task could not be learned now. `learn` asks this first."""
         state = self._state
-        if state.progress is None or task.name not in state.progress.tasks:
-            check_task(self.settings, state, task, expanding=self.settings.algorithm.expansion.proposes)
+        if state.progress is not None and task.name in state.progress.tasks:
+            check_same(state.progress, task)
+        else:
+            expanding = self._initialized and self.settings.algorithm.expansion.proposes
+            check_task(self.settings, state, task, expanding)
+
+    @property
+    def _initialized(self) -> bool:
+        return bool(self._state.components) and not self._state.pending
 
     def initialize(self, *, on_epoch: OnEpoch | None = None) -> list[Row]:
         """Initializes the components now, with the tasks that are pending."""
         if not self._state.pending:
             raise SettingError("no task is pending: learn(task) first, or initialization is done")
         watch = Watch(self.settings, self._state, self._state.pending.values(), on_epoch=on_epoch)
-        return advance([self._initialization(watch)], self.settings.learning_rate)[0]
+        run = self._initialization(self._state.pending, watch)
+        return advance([run], self.settings.learning_rate)[0]
 
     def learning(
         self,
@@ -133,43 +141,55 @@ class Learner:
         """`learn`, as a run that yields the stages to be trained: for cohorts."""
         state, settings = self._state, self.settings
         self.check(task)
-        initialized = bool(state.components) and not state.pending
-        if not initialized:
-            state.pending[task.name] = task
-        new = [task] if initialized else list(state.pending.values())
+        waiting = {} if self._initialized else state.pending | {task.name: task}
+        new = list(waiting.values()) or [task]
         watch = Watch(settings, state, new if evaluate_on is None else evaluate_on, every, on_epoch)
-        if initialized:
+        if self._initialized:
             return self._task(task, watch)
-        complete = len(state.pending) >= settings.initial_tasks
-        return self._initialization(watch) if complete else _nothing()
+        complete = state.progress is not None or len(waiting) >= settings.initial_tasks
+        return self._initialization(waiting, watch) if complete else self._wait(waiting)
 
-    def _initialization(self, watch: Watch) -> Run:
+    def _wait(self, pending: dict[str, Task]) -> Run:
+        """Not all initial tasks are there yet: nothing to train."""
+        self._state.pending = pending
+        return []
+        yield
+
+    def _initialization(self, pending: dict[str, Task], watch: Watch) -> Run:
         """The initial tasks together: with fixed random structures, only components learn."""
         settings, state = self.settings, self._state
-        tasks, epochs = list(state.pending.values()), settings.initial_epochs
+        tasks, epochs = list(pending.values()), settings.initial_epochs
         if state.progress is None:
-            lifecycle.begin_initialization(settings, state, tasks)
+            with state.transaction():
+                state.pending = pending
+                lifecycle.begin_initialization(settings, state, tasks)
         progress = self._resume()
         if progress.epoch < epochs:
             yield self._stage("initialization", tasks, epochs - progress.epoch, epochs, watch)
-        for task in tasks:
-            lifecycle.finish(settings, state, task)
-        state.pending, state.progress = {}, None
-        return watch.evaluate("initialization", epochs, tasks[-1].name)
+        rows = watch.evaluate("initialization", epochs, tasks[-1].name)
+        with state.transaction():
+            for task in tasks:
+                lifecycle.finish(settings, state, task)
+            state.pending, state.progress = {}, None
+        return rows
 
     def _task(self, task: Task, watch: Watch) -> Run:
         """Assimilation and adaptation by the schedule, then expansion, then what to remember."""
         settings, state = self.settings, self._state
         if state.progress is None:
-            lifecycle.begin(settings, state, task, candidate=settings.algorithm.expansion.proposes)
+            with state.transaction():
+                lifecycle.begin(settings, state, task, candidate=settings.algorithm.expansion.proposes)
         progress, stages = self._resume(), settings.stages()
         for stage, epochs in itertools.groupby(stages[progress.epoch :]):
             yield self._stage(stage, [task], len(list(epochs)), len(stages), watch)
         if progress.candidate:
-            lifecycle.decide(settings, state, task, watch)
-        lifecycle.finish(settings, state, task)
-        state.progress = None
-        return watch.evaluate(stages[-1] if stages else "none", len(stages), task.name)
+            with state.transaction():
+                lifecycle.decide(settings, state, task, watch)
+        rows = watch.evaluate(stages[-1] if stages else "none", len(stages), task.name)
+        with state.transaction():
+            lifecycle.finish(settings, state, task)
+            state.progress = None
+        return rows
 
     def _stage(self, name: StageName, tasks: list[Task], epochs: int, total: int, watch: Watch) -> Stage:
         """A stage to be trained for some epochs, out of `total` ones on the task."""
@@ -181,8 +201,9 @@ class Learner:
         def after_epoch(commit: Callable[[], None]) -> None:
             epoch = next(done)
             if epoch == end or watch.due(epoch):
-                commit()
-                progress.epoch, progress.generator = epoch, state.generator.get_state()
+                with state.transaction():
+                    commit()
+                    progress.epoch, progress.generator = epoch, state.generator.get_state()
             watch.epoch(name, tasks[-1].name, epoch, total)
 
         return Stage(
@@ -222,7 +243,7 @@ class Learner:
         """How many components there are."""
         return self._state.k
 
-    def predict(self, x: Any, task: str) -> Any:
+    def predict(self, x: Any, task: str | Task) -> Any:
         """Class labels or values for inputs x (n, *shape), of a task that was learned."""
         record = self._record(task)
         answer = objective.predict(record.kind, self._outputs(record, x)).cpu()
@@ -230,17 +251,19 @@ class Learner:
             return np.asarray(record.labels)[answer.numpy()]
         return answer if isinstance(x, Tensor) else answer.numpy()
 
-    def predict_proba(self, x: Any, task: str) -> Any:
+    def predict_proba(self, x: Any, task: str | Task) -> Any:
         """Class probabilities (n, classes), in the order of the labels."""
         record = self._record(task)
         if record.kind == "regression":
-            raise SettingError(f"task {task!r} is a regression: it has values, no probabilities")
+            raise SettingError(f"task {record.name!r} is a regression: it has values, no probabilities")
         answer = objective.probabilities(record.kind, self._outputs(record, x)).cpu()
         return answer if isinstance(x, Tensor) else answer.numpy()
 
     def evaluate(self, tasks: Task | Sequence[Task], split: str = "test") -> list[Row]:
         """Rows for all of the given tasks that the learner has learned."""
         given = [tasks] if isinstance(tasks, Task) else list(tasks)
+        if split not in ("train", "validation", "test"):
+            raise SettingError(f"split={split!r}; expected train, validation or test")
         known = [task for task in given if task.name in self.tasks]
         if not known:
             self._record(given[0].name if given else "")  # says what is known
@@ -273,8 +296,8 @@ class Learner:
         usages = ((name, self._state.records[name].usage) for name in self.tasks)
         return {name: usage.clone() for name, usage in usages if usage is not None}
 
-    def _record(self, name: str) -> TaskRecord:
-        state = self._state
+    def _record(self, task: str | Task) -> TaskRecord:
+        state, name = self._state, task.name if isinstance(task, Task) else task
         if name in state.pending:
             left = max(self.settings.initial_tasks - len(state.pending), 0)
             raise UnknownTaskError(
@@ -287,7 +310,11 @@ class Learner:
         return state.records[name]
 
     def _outputs(self, record: TaskRecord, x: Any) -> Tensor:
-        inputs = torch.as_tensor(x).to(self.settings.device, self.settings.torch_dtype)
+        try:
+            inputs = torch.as_tensor(x if isinstance(x, Tensor) else np.asarray(x))
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise TaskError(f"task {record.name!r}: inputs are no array of numbers: {error}") from error
+        inputs = inputs.to(self.settings.device, self.settings.torch_dtype)
         if tuple(inputs.shape[1:]) != tuple(record.input_shape):
             raise TaskError(
                 f"task {record.name!r}: inputs have shape {tuple(inputs.shape)}; expected "
@@ -295,8 +322,7 @@ class Learner:
             )
         if not bool(torch.isfinite(inputs).all()):
             raise TaskError(f"task {record.name!r}: NaN or infinite inputs; expected finite numbers")
-        params = params_of(self._state, record, self.model.structure)
-        return self.model.outputs(params, inputs, record.visible(self._state.k).to(inputs.device))
+        return outputs(self.settings, self._state, record, inputs)
 
     # --- files -----------------------------------------------------------------------------------
 
@@ -311,9 +337,3 @@ class Learner:
         learner = cls.__new__(cls)
         learner._set(*storage.load(folder, parts))
         return learner
-
-
-def _nothing() -> Run:
-    """A run that asks for no work."""
-    return []
-    yield

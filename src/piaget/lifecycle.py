@@ -21,16 +21,15 @@ def begin_initialization(settings: Settings, state: State, tasks: list[Task]) ->
     entering = model.shapes(first.input_shape)[0]
     fresh = [model.components.draw(generator, entering, dtype) for _ in range(k)]
     state.components = _placed(settings, map_tree(lambda *p: torch.stack(p), *fresh))
-    state.moments = new_moments(state.components, (k,))
+    state.moments = new_moments(state.components, (k,), settings.device)
     outputs = max(output_width(task.kind, task.classes) for task in tasks)
     state.io = _placed(settings, model.draw_io(generator, first.input_shape, outputs, dtype))
-    state.io_moments = new_moments(state.io)
-    records = [_meet(settings, state, task) for task in tasks]
-    drawn = [record.own["structure"] for record in records]
-    structures = model.structure.draw_initial(generator, drawn, k)
-    for record, structure in zip(records, structures, strict=True):
-        record.own["structure"] = _placed(settings, structure)
-    _track(state, records)
+    state.io_moments = new_moments(state.io, device=settings.device)
+    owns = [_draw_own(settings, state, task) for task in tasks]
+    initial = model.structure.draw_initial(generator, [own["structure"] for own in owns], k)
+    for task, own, structure in zip(tasks, owns, initial, strict=True):
+        _meet(settings, state, task, own | {"structure": structure})
+    _track(settings, state, tasks)
 
 
 def begin(settings: Settings, state: State, task: Task, candidate: bool) -> None:
@@ -41,7 +40,8 @@ def begin(settings: Settings, state: State, task: Task, candidate: bool) -> None
         fresh = _placed(settings, model.components.draw(state.generator, entering, settings.torch_dtype))
         state.components = map_tree(lambda stack, new: torch.cat([stack, new[None]]), state.components, fresh)
         state.moments = map_tree(lambda m: resize(m, 0, len(m) + 1), state.moments)
-    _track(state, [_meet(settings, state, task)], candidate)
+    _meet(settings, state, task, _draw_own(settings, state, task))
+    _track(settings, state, [task], candidate)
 
 
 def decide(settings: Settings, state: State, task: Task, watch: Watch) -> None:
@@ -77,7 +77,8 @@ def finish(settings: Settings, state: State, task: Task) -> None:
     with torch.no_grad():
         shown = x[: settings.batch_size or 1024]
         inputs = list(model.depth_inputs(params, shown, visible))
-        record.usage = model.structure.usage(model.components, record.own["structure"], inputs).clone()
+        usage = model.structure.usage(model.components, record.own["structure"], inputs)
+        record.usage = usage.cpu().clone()
     finished = Finished(
         index=list(state.records).index(task.name),
         kind=record.kind,
@@ -93,11 +94,15 @@ def finish(settings: Settings, state: State, task: Task) -> None:
     state.memory = settings.adaptation.remember(state.memory, finished)
 
 
-def _meet(settings: Settings, state: State, task: Task) -> TaskRecord:
+def _draw_own(settings: Settings, state: State, task: Task) -> Tree:
     """A new task's encoder, structure and decoder come into being."""
     outputs = output_width(task.kind, task.classes)
-    own = settings.model.draw_own(state.generator, task.input_shape, state.k, outputs, settings.torch_dtype)
-    record = TaskRecord(
+    dtype = settings.torch_dtype
+    return settings.model.draw_own(state.generator, task.input_shape, state.k, outputs, dtype)
+
+
+def _meet(settings: Settings, state: State, task: Task, own: Tree) -> None:
+    state.records[task.name] = TaskRecord(
         name=task.name,
         kind=task.kind,
         classes=task.classes,
@@ -107,16 +112,15 @@ def _meet(settings: Settings, state: State, task: Task) -> TaskRecord:
         k=state.k,
         own=_placed(settings, own),
     )
-    state.records[task.name] = record
-    return record
 
 
-def _track(state: State, records: list[TaskRecord], candidate: bool = False) -> None:
-    moments = {record.name: new_moments(record.own) for record in records}
+def _track(settings: Settings, state: State, tasks: list[Task], candidate: bool = False) -> None:
+    owns = {task.name: state.records[task.name].own for task in tasks}
     state.progress = Progress(
-        tasks=list(moments),
-        moments=moments,
+        tasks=list(owns),
+        moments={name: new_moments(own, device=settings.device) for name, own in owns.items()},
         generator=state.generator.get_state(),
+        fingerprints={task.name: task.fingerprint() for task in tasks},
         candidate=candidate,
     )
 

@@ -19,6 +19,7 @@ from piaget.trees import Tree, map_tree
 
 EncoderMode = Literal["learned", "fixed", "shared", "none"]
 DecoderMode = Literal["learned", "shared"]
+BLOCK = 2**26  # numbers held at once when many rows are evaluated
 
 
 def draw_affine(generator: torch.Generator, inputs: int, outputs: int, dtype: torch.dtype) -> Tree:
@@ -99,7 +100,7 @@ class Model:
 
     def decode(self, decoder: Tree, features: Tensor) -> Tensor:
         """What leaves the last depth -> outputs (B, columns)."""
-        features = features.reshape(len(features), -1)
+        features = features.flatten(1) if features.ndim > 1 else features[:, None]
         if self.components.whole_model:
             return features
         return affine(decoder, features)
@@ -123,13 +124,20 @@ class Model:
         return params["io"].get("encoder", params["own"]["encoder"])
 
     @torch.no_grad()
-    def outputs(self, params: Tree, x: Tensor, visible: Tensor, rows: int = 1024) -> Tensor:
+    def outputs(self, params: Tree, x: Tensor, visible: Tensor) -> Tensor:
         """Outputs for any number of inputs, without dropout, a block of rows at a time."""
         keep: Keep = [None] * self.depth
         encoder = self.encoder_of(params)
+        rows = self.block(tuple(x.shape[1:]), len(visible))
         return torch.cat(
             [self.forward(params, self.encode(encoder, part), keep, visible) for part in x.split(rows)]
         )
+
+    def block(self, input_shape: Shape, k: int) -> int:
+        """How many rows to evaluate at once, so that k components' outputs take little memory."""
+        widest = max(math.prod(shape) for shape in self.shapes(input_shape))
+        before_pooling = 4
+        return max(1, min(4096, BLOCK // (before_pooling * k * max(widest, 1))))
 
     def depth_inputs(self, params: Tree, x: Tensor, visible: Tensor) -> Iterator[Tensor]:
         """What enters each depth, without dropout."""

@@ -39,7 +39,7 @@ def target_rows(kind: Kind, y: Tensor, width: int, dtype: torch.dtype) -> Tree:
         column = torch.where(y == 1, 0, width)
     else:
         column = torch.full_like(y, width, dtype=torch.int64)
-    value = y.to(dtype) if kind == "regression" else torch.zeros(len(y), dtype=dtype)
+    value = y.to(dtype) if kind == "regression" else torch.zeros_like(y, dtype=dtype)
     return {"column": column, "value": value}
 
 

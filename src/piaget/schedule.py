@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Literal
 
 from piaget.errors import SettingError
 
-Stage = Literal["initialization", "assimilation", "adaptation", "joint"]
+StageName = Literal["initialization", "assimilation", "adaptation", "joint"]
 
 
 class Schedule(ABC):
     @abstractmethod
-    def stages(self) -> list[Stage]:
+    def stages(self) -> list[StageName]:
         """The stage of every epoch on one task."""
-
-    def spans(self) -> list[tuple[Stage, int]]:
-        """The same, as runs of equal stages: [("assimilation", 99), ("adaptation", 1)]."""
-        return [(stage, len(list(group))) for stage, group in groupby(self.stages())]
 
 
 @dataclass(frozen=True)
@@ -36,8 +31,8 @@ class Staged(Schedule):
             if getattr(self, name) < least:
                 raise SettingError(f"{name}={getattr(self, name)}; expected {least} or more")
 
-    def stages(self) -> list[Stage]:
-        stages: list[Stage] = []
+    def stages(self) -> list[StageName]:
+        stages: list[StageName] = []
         for i in range(1, self.struct_updates + 1):
             stages.append("assimilation")
             if i % self.adapt_freq == 0:
@@ -55,5 +50,5 @@ class Joint(Schedule):
         if self.epochs < 0:
             raise SettingError(f"epochs={self.epochs}; expected 0 or more")
 
-    def stages(self) -> list[Stage]:
+    def stages(self) -> list[StageName]:
         return ["joint"] * self.epochs

@@ -38,18 +38,16 @@ class Algorithm:
 
 def named_algorithm(name: str, epochs: int) -> Algorithm:
     """The paper's algorithms for so many epochs a task; the last one adapts."""
-    staged = Staged(epochs - 1, max(epochs - 1, 1), 1)
-    algorithms = {
-        "dynamic": Algorithm(staged, ComponentDropout(), name=name),
-        "compositional": Algorithm(staged, name=name),
-        "joint": Algorithm(Joint(epochs), name=name),
-        "no-components": Algorithm(Joint(epochs), monolithic=True, name=name),
-    }
-    if name not in algorithms:
+    if name not in ALGORITHMS:
         raise SettingError(
             f"algorithm={name!r}; expected one of {', '.join(ALGORITHMS)}, or an Algorithm object"
         )
-    return algorithms[name]
+    if name in ("joint", "no-components"):
+        return Algorithm(Joint(epochs), monolithic=name == "no-components", name=name)
+    if epochs < 2:
+        raise SettingError(f"epochs={epochs} with {name!r}; expected 2 or more, since the last one adapts")
+    expansion = ComponentDropout() if name == "dynamic" else NoExpansion()
+    return Algorithm(Staged(epochs - 1, epochs - 1, 1), expansion, name=name)
 
 
 @dataclass(frozen=True)
@@ -88,6 +86,14 @@ class Settings:
         if self.adaptation.trains_components:
             return list(stages)
         return ["assimilation"] * len(stages)
+
+
+def check_device(device: str) -> None:
+    try:
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        message = str(error).splitlines()[0]
+        raise SettingError(f"device={device!r} cannot be used here: {message}") from error
 
 
 def resolve(
@@ -130,11 +136,22 @@ def resolve(
         components = Linear() if linear else Dense()
     elif isinstance(components, str):
         components = named_components(components)
+    for name, part, kind in (
+        ("structure", structure, Structure),
+        ("adaptation", adaptation, Adaptation),
+        ("algorithm", algorithm, str | Algorithm),
+        ("components", components, Components),
+    ):
+        if not isinstance(part, kind):
+            expected = getattr(kind, "__name__", "Algorithm")
+            raise SettingError(f"{name}={part!r}; expected a name or an object of class {expected}")
     if linear != components.whole_model and not isinstance(structure, Monolithic):
         raise SettingError(
             f"structure {structure.name!r} with {type(components).__name__} components; linear "
             "combinations go with linear components, and other structures with other ones"
         )
+    if components.whole_model and adaptation == Replay():
+        adaptation = Replay(10)  # with all samples in one batch, "one batch" would be all of them
     if epochs is None:
         epochs = 10_000 if components.whole_model else 100
     if isinstance(algorithm, str):
@@ -162,6 +179,7 @@ def resolve(
         raise SettingError(f"decoder={decoder!r}; expected learned or shared")
     if dtype not in ("float32", "float64"):
         raise SettingError(f"dtype={dtype!r}; expected float32 or float64")
+    check_device(device)
     if encoder != "none" and components.hidden is None:
         raise SettingError(
             f"encoder={encoder!r} with {type(components).__name__} components, which take raw "
@@ -212,32 +230,40 @@ def to_json(part: Any) -> Any:
 
 
 def from_json(data: Any, given: dict[str, Any]) -> Settings:
-    """The inverse; `given` holds the parts of the user's own, by the name of the setting."""
-
-    def build(value: Any, where: str) -> Any:
-        if where in given:
-            return given[where]
-        if not isinstance(value, dict):
-            return value
-        if "custom" in value:
-            raise LoadError(
-                f"the learner was made with {where}={value['custom']}, which is not part of "
-                f"piaget; pass it again: Learner.load(folder, {where}=...)"
-            )
-        kind = value.get("part")
-        if kind not in PARTS:
-            raise LoadError(f"{where}: unknown part {kind!r}")
-        fields = {k: build(v, k) for k, v in value.items() if k != "part"}
-        try:
-            return PARTS[kind](**fields)
-        except TypeError as error:
-            raise LoadError(f"{where}: {error}") from error
-
+    """The inverse. `given` holds parts of the user's own by the name of the setting, or a device."""
     names = {f.name for f in dataclasses.fields(Settings)}
-    if set(data) - {"part"} != names:
+    if not isinstance(data, dict) or set(data) - {"part"} != names:
         raise LoadError("the settings are incomplete or unknown")
-    if set(given) - names:
+    own = {name for name in names if _custom(data[name]) is not None}
+    refused = set(given) - own - {"device"}
+    if refused:
         raise LoadError(
-            f"{', '.join(set(given) - names)}: no such setting; known: {', '.join(sorted(names))}"
+            f"{', '.join(sorted(refused))} cannot be given when loading: only the device, and parts of one's "
+            f"own that the learner was made with ({', '.join(sorted(own)) or 'none here'})"
         )
-    return Settings(**{name: build(data[name], name) for name in names})
+    for name in own - set(given):
+        raise LoadError(
+            f"the learner was made with {name}={_custom(data[name])}, which is not part of "
+            f"piaget; pass it again: Learner.load(folder, {name}=...)"
+        )
+    return Settings(**{name: given[name] if name in given else _build(data[name], name) for name in names})
+
+
+def _custom(value: Any) -> str | None:
+    """The name of a part of the user's own in a setting, also inside another part."""
+    if not isinstance(value, dict):
+        return None
+    found = value.get("custom") or next(filter(None, map(_custom, value.values())), None)
+    return None if found is None else str(found)
+
+
+def _build(value: Any, where: str) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if value.get("part") not in PARTS:
+        raise LoadError(f"{where}: unknown part {value.get('part')!r}")
+    fields = {name: _build(v, name) for name, v in value.items() if name != "part"}
+    try:
+        return PARTS[value["part"]](**fields)
+    except TypeError as error:
+        raise LoadError(f"{where}: {error}") from error

@@ -22,7 +22,7 @@ from piaget.expansion import Expansion
 from piaget.model import BatchLoss, Model
 from piaget.noise import packed_bytes
 from piaget.objective import describe, target_rows
-from piaget.schedule import Stage as StageName
+from piaget.schedule import StageName
 from piaget.state import State, TaskRecord, resize_moments, resize_own
 from piaget.trees import Tree, map_tree, resize
 
@@ -111,9 +111,12 @@ class Stage:
     @property
     def size(self) -> Size:
         records = self.state.records.values() if self.replay else [r for r, _, _ in self.data]
+        widths = [record.outputs for record in records]
+        if "decoder" in self.state.io:
+            widths.append(len(self.state.io["decoder"]["bias"]))
         return Size(
             slots=self.state.k,
-            outputs=max(record.outputs for record in records),
+            outputs=max(widths),
             features=max(0 if f is None else len(f) for f in self.features),
         )
 
@@ -187,10 +190,10 @@ class Stage:
             by_shape.setdefault(form, []).append(stored)
         parts = [self._part(roles, self.trained, record, current, by_shape.pop(shape), k, outputs)]
         trained = tuple(role for role in self.trained if role != "own")
-        for others in by_shape.values():
+        for number, others in enumerate(by_shape.values()):
             # No row is the current task's: any past task of this form stands in its place.
             stand_in = self._past(others[0])
-            group = f"past {stand_in.name}"
+            group = f"past{number}"
             groups[group] = resize_own(stand_in.own, model.structure, k, outputs)
             parts.append(self._part(roles | {"own": group}, trained, stand_in, None, others, k, outputs))
         return parts
@@ -207,7 +210,7 @@ class Stage:
         if encoder_learns:
             return {"x": x}
         with torch.no_grad():
-            h = torch.cat([model.encode(model.encoder_of(params), part) for part in x.split(1024)])
+            h = model.encode(model.encoder_of(params), x)
             rows = {"h": h}
             if "components" not in self.trained:
                 shape = model.components.output_shape(tuple(h.shape[1:]))
@@ -215,7 +218,7 @@ class Stage:
                 if len(h) * slots * math.prod(shape) * h.element_size() <= FIRST_OUTPUTS:
                     firsts = [
                         model.structure.first_outputs(model.components, params["components"], part)
-                        for part in h.split(1024)
+                        for part in h.split(model.block(tuple(h.shape[1:]), slots))
                     ]
                     rows["first"] = torch.cat(firsts)
         return rows

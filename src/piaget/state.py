@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +45,7 @@ class Progress:
     tasks: list[str]
     moments: dict[str, Tree]  # Adam's state of each task's own parameters
     generator: torch.Tensor  # the generator's state at that point
+    fingerprints: dict[str, str]  # of each task's training data
     epoch: int = 0
     candidate: bool = False  # the last component is on trial
 
@@ -62,6 +65,29 @@ class State:
     @property
     def k(self) -> int:
         return len(self.moments["count"]) if self.moments else 0
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing: an exception inside (an interrupt, too) puts everything back.
+
+        Tensors in the state are replaced, never written into; so shallow copies are enough.
+        """
+        kept: list[tuple[Any, Any]] = [(x, dict(vars(x))) for x in (self, *self.records.values())]
+        inner: list[tuple[Any, Any]] = [(d, dict(d)) for d in (self.records, self.pending)]
+        if self.progress is not None:
+            kept.append((self.progress, dict(vars(self.progress))))
+            inner.append((self.progress.moments, dict(self.progress.moments)))
+        generator = self.generator.get_state()
+        try:
+            yield
+        except BaseException:
+            for x, fields in kept:
+                vars(x).update(fields)
+            for d, items in inner:
+                d.clear()
+                d.update(items)
+            self.generator.set_state(generator)
+            raise
 
 
 def resize_own(own: Tree, structure: Structure, k: int, outputs: int) -> Tree:

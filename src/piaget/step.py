@@ -37,14 +37,12 @@ def flushed_denormals() -> Iterator[None]:
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # PyTorch's defaults
 
 
-def new_moments(params: Tree, count_shape: tuple[int, ...] = ()) -> Tree:
+def new_moments(params: Tree, count_shape: tuple[int, ...] = (), device: str = "cpu") -> Tree:
     """Adam's state before the first step. The step count has one entry a component, or one."""
-    first = next(leaves(params), None)
-    count = torch.zeros(count_shape, dtype=torch.float64, device=None if first is None else first.device)
     return {
         "mean": map_tree(torch.zeros_like, params),
         "square": map_tree(torch.zeros_like, params),
-        "count": count,
+        "count": torch.zeros(count_shape, dtype=torch.float64, device=device),
     }
 
 

@@ -20,7 +20,7 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from piaget.errors import LoadError, PiagetError
-from piaget.settings import Settings, from_json, to_json
+from piaget.settings import Settings, check_device, from_json, to_json
 from piaget.state import Progress, State, TaskRecord
 from piaget.tasks import Split, Task
 from piaget.trees import Tree, flatten, map_tree, unflatten
@@ -33,7 +33,8 @@ def save(folder: str | os.PathLike[str], settings: Settings, state: State) -> No
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     description, tree = _describe(state)
-    tensors = {name: t.detach().cpu().contiguous() for name, t in flatten(tree).items()}
+    # Copies: tensors that share memory (tasks with the same inputs) cannot be stored as they are.
+    tensors = {name: t.detach().cpu().clone().contiguous() for name, t in flatten(tree).items()}
     data = save_tensors(tensors)
     digest = hashlib.sha256(data).hexdigest()
     file = f"tensors-{digest[:16]}.safetensors"
@@ -85,6 +86,7 @@ def load(folder: str | os.PathLike[str], given: dict[str, Any]) -> tuple[Setting
     tensors = _read_tensors(path, data)
     try:
         settings = from_json(data["settings"], given)
+        check_device(settings.device)
         return settings, _restore(data, unflatten(tensors), settings.device)
     except PiagetError:
         raise
@@ -134,8 +136,11 @@ def _describe(state: State) -> tuple[dict[str, Any], Tree]:
         tree["progress"] = {str(i): m for i, m in enumerate(progress.moments.values())}
         tree["generator"] = progress.generator
         description["progress"] = {
-            "tasks": progress.tasks, "epoch": progress.epoch, "candidate": progress.candidate,
-        }  # fmt: skip
+            "tasks": progress.tasks,
+            "epoch": progress.epoch,
+            "candidate": progress.candidate,
+            "fingerprints": progress.fingerprints,
+        }
     return description, tree
 
 

@@ -119,11 +119,14 @@ class SoftOrdering(Structure):
 
     def draw_initial(self, generator: torch.Generator, drawn: list[Tree], k: int) -> list[Tree]:
         """Random one-hot at each depth, drawn again until every component occurs."""
-        depth = drawn[0]["logits"].shape[1]
-        while True:
-            chosen = torch.randint(k, (len(drawn), depth), generator=generator)
-            if len(chosen.unique()) == min(k, chosen.numel()):
+        shape = (len(drawn), drawn[0]["logits"].shape[1])  # (tasks, depth)
+        for _ in range(1000):
+            chosen = torch.randint(k, shape, generator=generator)
+            if len(chosen.unique()) == k:
                 break
+        else:  # hardly more places than components: give each component a place, if there is one
+            places = torch.randperm(chosen.numel(), generator=generator)[:k]
+            chosen.view(-1)[places] = torch.randperm(k, generator=generator)[: len(places)]
         one_hot = torch.nn.functional.one_hot(chosen, k).transpose(1, 2).bool()  # (tasks, k, depth)
         return [
             {"logits": own["logits"].masked_fill(~one, float("-inf"))}

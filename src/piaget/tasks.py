@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +25,11 @@ class Split:
 
     x: Tensor
     y: Tensor
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.x, Tensor) or not isinstance(self.y, Tensor):
+            found = f"{type(self.x).__name__} and {type(self.y).__name__}"
+            raise TaskError(f"a split holds {found}; expected tensors (see Task.from_arrays for arrays)")
 
     def __len__(self) -> int:
         return len(self.x)
@@ -49,6 +55,17 @@ class Task:
 
     def __post_init__(self) -> None:
         _check(self)
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{len(split)} {name}" for name, split in self.splits())
+        return f"Task({self.name!r}, {self.kind}, inputs {self.input_shape}, {sizes} samples)"
+
+    def fingerprint(self) -> str:
+        """A hash of what is learned from: two tasks with the same one are the same."""
+        digest = hashlib.sha256(repr((self.kind, self.classes, self.labels, self.train.x.shape)).encode())
+        for tensor in (self.train.x, self.train.y):
+            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()
 
     @property
     def input_shape(self) -> tuple[int, ...]:
@@ -84,8 +101,10 @@ class Task:
         the samples are divided at random (from `seed`) by `fractions`, every class alike.
         """
         named = {"train": (x, y), "validation": validation, "test": test}
+        if classes is not None and (isinstance(classes, bool) or not isinstance(classes, int)):
+            raise TaskError(f"task {name!r}: classes={classes!r}; expected a whole number")
         pairs = {
-            split: (_features(name, split, pair[0]), np.asarray(_to_numpy(pair[1])))
+            split: (_features(name, split, pair[0]), _targets(name, split, pair[1]))
             for split, pair in named.items()
             if pair is not None
         }
@@ -149,6 +168,9 @@ def _check(task: Task) -> None:
         )
     if task.labels is not None and len(task.labels) != task.classes:
         raise TaskError(f"{where}: {len(task.labels)} labels for {task.classes} classes")
+    odd = [label for label in task.labels or () if not isinstance(label, str | int | float)]
+    if odd:
+        raise TaskError(f"{where}: label {odd[0]!r} is a {type(odd[0]).__name__}; expected texts or numbers")
     for name, split in task.splits():
         _check_split(f"{where}, {name}", split, task)
     if task.kind != "regression":
@@ -205,8 +227,28 @@ def _to_numpy(values: Any) -> Any:
     return values.detach().cpu().numpy() if isinstance(values, Tensor) else values
 
 
+def _array(name: str, split: str, what: str, values: Any) -> np.ndarray:
+    try:
+        return np.asarray(_to_numpy(values))
+    except ValueError as error:
+        raise TaskError(f"task {name!r}, {split}: {what} are no array: {error}") from error
+
+
+def _targets(name: str, split: str, y: Any) -> np.ndarray:
+    array = _array(name, split, "targets", y)
+    if array.dtype.kind == "O":
+        raise TaskError(
+            f"task {name!r}, {split}: targets are of mixed types; expected only numbers or only texts"
+        )
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise TaskError(f"task {name!r}, {split}: NaN or infinite targets; expected finite numbers")
+    return array
+
+
 def _features(name: str, split: str, x: Any) -> Tensor:
-    array = np.asarray(_to_numpy(x))
+    array = _array(name, split, "inputs", x)
+    if array.shape[:1] == (0,):
+        raise TaskError(f"task {name!r}, {split}: the split is empty; give at least one sample, or no split")
     if array.dtype.kind not in "fiu":
         raise TaskError(
             f"task {name!r}, {split}: inputs have dtype {array.dtype}; expected numbers "
@@ -254,7 +296,8 @@ def _number_classes(
     plain = seen.dtype.kind in "iub" and seen.size > 0
     if plain and (classes is not None or np.array_equal(seen, np.arange(len(seen)))):
         count = classes if classes is not None else max(len(seen), 2)
-        return {s: y.astype(np.int64) for s, (_, y) in pairs.items()}, None, count
+        labels = (False, True) if seen.dtype.kind == "b" and count == 2 else None
+        return {s: y.astype(np.int64) for s, (_, y) in pairs.items()}, labels, count
     if classes is not None and len(seen) != classes:
         raise TaskError(f"task {name!r}: {len(seen)} different labels; expected {classes}")
     numbered = {s: np.searchsorted(seen, y).astype(np.int64) for s, (_, y) in pairs.items()}

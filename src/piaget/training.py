@@ -52,7 +52,10 @@ def _alike(waiting: dict[int, Stage]) -> list[list[int]]:
     for i, stage in waiting.items():
         inputs = tuple(record.input_shape for record, _, _ in stage.data)
         stored = tuple((int(s["task"]), s["h"].shape[1:]) for s in stage.replay)
-        form = (stage.name, stage.epochs, stage.model, stage.batch is None, inputs, stored, stage.passes)
+        seen = len(stage.state.records)  # memories grow with it
+        form = (
+            stage.name, stage.epochs, stage.model, stage.batch is None, inputs, stored, stage.passes, seen
+        )  # fmt: skip
         groups.setdefault(form, []).append(i)
     return list(groups.values())
 

@@ -45,9 +45,13 @@ PAPER_METHODS = tuple(
 )
 
 
+# The paper's settings for Objects, where they are not the library's defaults.
+PAPER_SETTINGS: dict[str, dict[str, Any]] = {"er": {"size": 5}}
+
+
 @dataclass(frozen=True)
 class Job:
-    """One cohort: a method on a stream, for several seeds."""
+    """One cohort: a method on a stream, for several seeds in a row."""
 
     stream: str
     method: Method
@@ -55,7 +59,7 @@ class Job:
     epochs: int
 
     def file(self, out: Path) -> Path:
-        seeds = "-".join(map(str, self.seeds))
+        seeds = f"{self.seeds[0]}-to-{self.seeds[-1]}"
         name = f"{self.stream}_{self.method.name.replace('/', '_')}_{self.epochs}-epochs_seeds-{seeds}.csv"
         return out / name
 
@@ -66,9 +70,11 @@ Report = Callable[[dict[str, Any]], None]
 def run_job(job: Job, out: Path, report: Report) -> Path:
     """Trains a cohort over the whole stream; its rows go to a file when it is done."""
     import piaget
+    from piaget.adaptation import ADAPTATIONS
 
     streams = [piaget.stream(job.stream, seed=seed) for seed in job.seeds]
-    adaptation = piaget.Replay(5) if job.method.adaptation == "er" else job.method.adaptation
+    parts = PAPER_SETTINGS.get(job.method.adaptation, {})
+    adaptation = ADAPTATIONS[job.method.adaptation](**parts)
     cohort = piaget.Cohort(
         [
             piaget.Learner(

@@ -1,4 +1,4 @@
-"""The table of final scores, beside the paper's."""
+"""The table of final accuracies, beside the paper's."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def paper() -> dict[str, Any]:
 
 
 def final_by_seed(rows: Iterable[Row]) -> dict[tuple[str, str], dict[int, float]]:
-    """{(stream, method): {seed: mean over tasks of the last test score}}."""
+    """{(stream, method): {seed: mean over tasks of the last test accuracy}}."""
     last: dict[tuple[str, str, int, str], float] = {}
     for row in rows:
-        if row["split"] == "test" and row["metric"] in ("accuracy", "rmse"):
+        if row["split"] == "test" and row["metric"] == "accuracy":
             last[row["stream"], row["method"], row["seed"], row["evaluated"]] = row["value"]
     grouped: dict[tuple[str, str], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for (stream, method, seed, _), value in last.items():
