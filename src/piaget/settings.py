@@ -116,92 +116,87 @@ def resolve(
     dtype: str,
 ) -> Settings:
     """Fills in the paper's values for what is not given, and checks that all fits together."""
-    for name, number in {
-        "initial_components": initial_components,
-        "depth": depth,
-        "epochs": epochs,
-        "initial_tasks": initial_tasks,
-        "initial_epochs": initial_epochs,
-        "batch_size": None if batch_size == "all" else batch_size,
-    }.items():
-        whole = isinstance(number, int) and not isinstance(number, bool)
-        if number is not None and (not whole or number < 1):
-            raise SettingError(f"{name}={number!r}; expected a whole number, 1 or more")
-    if isinstance(structure, str):
-        structure = named_structure(structure)
-    if isinstance(adaptation, str):
-        adaptation = named_adaptation(adaptation)
-    linear = isinstance(structure, LinearCombination)
-    if components is None:
-        components = Linear() if linear else Dense()
-    elif isinstance(components, str):
-        components = named_components(components)
-    for name, part, kind in (
-        ("structure", structure, Structure),
-        ("adaptation", adaptation, Adaptation),
-        ("algorithm", algorithm, str | Algorithm),
-        ("components", components, Components),
-    ):
-        if not isinstance(part, kind):
-            expected = getattr(kind, "__name__", "Algorithm")
-            raise SettingError(f"{name}={part!r}; expected a name or an object of class {expected}")
-    if linear != components.whole_model and not isinstance(structure, Monolithic):
-        raise SettingError(
-            f"structure {structure.name!r} with {type(components).__name__} components; linear "
-            "combinations go with linear components, and other structures with other ones"
-        )
-    if components.whole_model and adaptation == Replay():
+    counts = {"initial_components": initial_components, "depth": depth, "epochs": epochs}
+    counts |= {"initial_tasks": initial_tasks, "initial_epochs": initial_epochs}
+    _check_counts(counts | {"batch_size": None if batch_size == "all" else batch_size})
+    structure = named_structure(structure) if isinstance(structure, str) else structure
+    adaptation = named_adaptation(adaptation) if isinstance(adaptation, str) else adaptation
+    components = components or ("linear" if isinstance(structure, LinearCombination) else "dense")
+    components = named_components(components) if isinstance(components, str) else components
+    _check_classes(structure, adaptation, algorithm, components)
+    linear = components.whole_model
+    epochs = epochs or (10_000 if linear else 100)
+    algorithm = named_algorithm(algorithm, epochs) if isinstance(algorithm, str) else algorithm
+    structure = Monolithic() if algorithm.monolithic else structure
+    depth = depth or (1 if linear else initial_components)
+    batch_size = batch_size or ("all" if linear else 32)
+    if linear and adaptation == Replay():
         adaptation = Replay(10)  # with all samples in one batch, "one batch" would be all of them
-    if epochs is None:
-        epochs = 10_000 if components.whole_model else 100
-    if isinstance(algorithm, str):
-        algorithm = named_algorithm(algorithm, epochs)
-    if depth is None:
-        depth = 1 if components.whole_model else initial_components
-    if algorithm.monolithic:
-        structure = Monolithic()
-    if isinstance(structure, Monolithic):
-        initial_components = depth
-    if algorithm.expansion.proposes and not structure.expandable:
-        raise SettingError(
-            f"structure {structure.name!r} cannot take new components; expected the algorithm "
-            "'joint' or 'no-components'"
-        )
-    if encoder is None:
-        encoder = "none" if components.hidden is None else "learned"
-    if batch_size is None:
-        batch_size = "all" if components.whole_model else 32
-    if not learning_rate > 0:
-        raise SettingError(f"learning_rate={learning_rate!r}; expected a positive number")
-    if encoder not in ("learned", "fixed", "shared", "none"):
-        raise SettingError(f"encoder={encoder!r}; expected learned, fixed, shared or none")
-    if decoder not in ("learned", "shared"):
-        raise SettingError(f"decoder={decoder!r}; expected learned or shared")
-    if dtype not in ("float32", "float64"):
-        raise SettingError(f"dtype={dtype!r}; expected float32 or float64")
-    check_device(device)
-    if encoder != "none" and components.hidden is None:
-        raise SettingError(
-            f"encoder={encoder!r} with {type(components).__name__} components, which take raw "
-            "inputs; expected encoder='none'"
-        )
-    return Settings(
+    settings = Settings(
         structure=structure,
         adaptation=adaptation,
         algorithm=algorithm,
         components=components,
-        initial_components=initial_components,
+        initial_components=depth if isinstance(structure, Monolithic) else initial_components,
         depth=depth,
-        encoder=encoder,
+        encoder=encoder or ("none" if components.hidden is None else "learned"),
         decoder=decoder,
         initial_tasks=initial_tasks,
-        initial_epochs=epochs if initial_epochs is None else initial_epochs,
+        initial_epochs=initial_epochs or epochs,
         batch_size=None if batch_size == "all" else batch_size,
         learning_rate=learning_rate,
         seed=seed,
         device=str(device),
         dtype=dtype,
     )
+    _check_fit(settings)
+    return settings
+
+
+def _check_counts(counts: dict[str, Any]) -> None:
+    for name, number in counts.items():
+        whole = isinstance(number, int) and not isinstance(number, bool)
+        if number is not None and (not whole or number < 1):
+            raise SettingError(f"{name}={number!r}; expected a whole number, 1 or more")
+
+
+def _check_classes(structure: Any, adaptation: Any, algorithm: Any, components: Any) -> None:
+    for name, part, kind in (
+        ("structure", structure, Structure),
+        ("adaptation", adaptation, Adaptation),
+        ("algorithm", algorithm, Algorithm),
+        ("components", components, Components),
+    ):
+        if not isinstance(part, kind) and not isinstance(part, str):
+            raise SettingError(f"{name}={part!r}; expected a name or an object of class {kind.__name__}")
+    linear = isinstance(structure, LinearCombination)
+    if linear != components.whole_model and not isinstance(structure, Monolithic):
+        raise SettingError(
+            f"structure {structure.name!r} with {type(components).__name__} components; linear "
+            "combinations go with linear components, and other structures with other ones"
+        )
+
+
+def _check_fit(settings: Settings) -> None:
+    if settings.algorithm.expansion.proposes and not settings.structure.expandable:
+        raise SettingError(
+            f"structure {settings.structure.name!r} cannot take new components; expected the algorithm "
+            "'joint' or 'no-components'"
+        )
+    if not settings.learning_rate > 0:
+        raise SettingError(f"learning_rate={settings.learning_rate!r}; expected a positive number")
+    if settings.encoder not in ("learned", "fixed", "shared", "none"):
+        raise SettingError(f"encoder={settings.encoder!r}; expected learned, fixed, shared or none")
+    if settings.decoder not in ("learned", "shared"):
+        raise SettingError(f"decoder={settings.decoder!r}; expected learned or shared")
+    if settings.dtype not in ("float32", "float64"):
+        raise SettingError(f"dtype={settings.dtype!r}; expected float32 or float64")
+    if settings.encoder != "none" and settings.components.hidden is None:
+        raise SettingError(
+            f"encoder={settings.encoder!r} with {type(settings.components).__name__} components, which "
+            "take raw inputs; expected encoder='none'"
+        )
+    check_device(settings.device)
 
 
 # --- as JSON ------------------------------------------------------------------------------------
