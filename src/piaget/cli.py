@@ -93,6 +93,9 @@ def _sweep(options: argparse.Namespace) -> int:
     seeds = tuple(range(options.seeds))
     jobs = [sweep.Job(s, m, seeds, options.epochs) for s in streams for m in methods]
     jobs.sort(key=sweep.expected_cost, reverse=True)
+    before = sum(job.file(options.out).exists() for job in jobs)
+    if before:
+        print(f"{before} of {len(jobs)} methods are done in {options.out} already; delete it to train again.")
     start = time.monotonic()
     with _progress(options.quiet) as report:
         failed = sweep.run_jobs(jobs, options.out, options.workers, report)
