@@ -121,3 +121,32 @@ class WithDropout(nn.Module):
 def test_modules_that_cannot_be_components(factory, message):
     with pytest.raises(piaget.SettingError, match=message):
         piaget.Module(factory).draw(torch.Generator(), (3,), torch.float32)
+
+
+@pytest.mark.parametrize("kind", ["binary", "multiclass", "regression"])
+def test_nothing_strays_to_another_device(kind):
+    """The meta device stands in for a GPU: mixing it with the CPU is an error."""
+    y = torch.zeros(3, device="meta", dtype=torch.float32 if kind == "regression" else torch.int64)
+    rows = objective.target_rows(kind, y, 3, torch.float32)
+    assert {t.device.type for t in rows.values()} == {"meta"}
+    out = torch.zeros(3, 3, device="meta")
+    task = {name: t.to("meta") for name, t in objective.describe(kind, 3, 3).items()}
+    assert objective.sample_losses(out, rows["column"], rows["value"], task).device.type == "meta"
+    moments = new_moments({"w": torch.zeros(2, 3, device="meta")}, (2,), "meta")
+    assert moments["count"].device.type == "meta"
+    bits = torch.zeros(3, 2, 1, dtype=torch.uint8, device="meta")
+    assert unpack(bits, [(4,)], 0.5, torch.float32)[0].device.type == "meta"
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("adaptation", ["er", "ewc"])
+def test_learns_on_a_gpu(adaptation):
+    from tests.small import mixed_tasks
+
+    learner = piaget.Learner(
+        adaptation=adaptation, components=piaget.Dense(8), epochs=3, initial_tasks=2, device="cuda"
+    )
+    tasks = mixed_tasks(4)
+    for task in tasks:
+        learner.learn(task)
+    assert len(learner.predict(tasks[3].test.x, "task 3")) == 30
