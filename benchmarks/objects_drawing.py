@@ -1,9 +1,10 @@
 """The effect of what the paper leaves open about the Objects pictures.
 
     python -m benchmarks.objects_drawing            # all readings, compositional ER, 5 seeds
-    python -m benchmarks.objects_drawing "web, cut off"
+    python -m benchmarks.objects_drawing "tab"
 
-Prints final accuracy for the settings random and top-left beside the paper's (90.9 and 84.9).
+Prints final accuracy in the settings random (paper: 90.9) and, where that is within 4 points of the
+paper's, top-left (paper: 84.9). About 15 minutes on one core.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ READINGS = {
 }
 
 
-def accuracy(drawing: Drawing, setting: str, algorithm: str = "compositional", seeds: int = 5) -> str:
+def accuracy(
+    drawing: Drawing, setting: str, algorithm: str = "compositional", seeds: int = 5
+) -> tuple[float, float]:
     streams = [Objects(seed, setting, drawing) for seed in range(seeds)]
     cohort = piaget.Cohort(
         [piaget.Learner(adaptation=piaget.Replay(5), algorithm=algorithm, seed=s) for s in range(seeds)]
@@ -39,15 +42,17 @@ def accuracy(drawing: Drawing, setting: str, algorithm: str = "compositional", s
     for i in range(len(streams[0])):
         rows = cohort.learn([s[i] for s in streams], evaluate_on=[s[: i + 1] for s in streams])
     (finals,) = final_by_seed(row for run in rows for row in run).values()
-    return with_error(*mean_and_error([100 * value for value in finals.values()]))
+    return mean_and_error([100 * value for value in finals.values()])
 
 
 def main(wanted: list[str]) -> None:
     torch.set_num_threads(1)
     for name, drawing in READINGS.items():
         if not wanted or any(text in name for text in wanted):
-            found = [accuracy(drawing, setting) for setting in ("random", "top-left")]
-            print(f"| {name} | {found[0]} | {found[1]} |", flush=True)
+            random = accuracy(drawing, "random")
+            near = abs(random[0] - 90.9) <= 4
+            top_left = with_error(*accuracy(drawing, "top-left")) if near else ""
+            print(f"| {name} | {with_error(*random)} | {top_left} |", flush=True)
 
 
 if __name__ == "__main__":
