@@ -75,18 +75,19 @@ def adam_(params: Tree, gradient: Tree, moments: Tree, touched: Tensor, rate: fl
     count = moments["count"].clamp(min=1)  # an untouched count may be 0
     scale = rate * live / (1 - BETA1**count)
     correction = (1 - BETA2**count).rsqrt()
+    dtype = next((p.dtype for p in leaves(params)), torch.float32)
+    factors = torch.stack([live * (1 - BETA1), live * (1 - BETA2), scale, correction]).to(dtype).unbind()
 
     def update(p: Tensor, g: Tensor, mean: Tensor, square: Tensor) -> None:
-        def fit(factor: Tensor) -> Tensor:  # (k,) -> (k, 1, ..), to go with p
-            return factor.to(p.dtype).view(factor.shape + (1,) * (p.ndim - factor.ndim))
-
-        mean.lerp_(g, fit(live * (1 - BETA1)))
-        square.lerp_(g.square(), fit(live * (1 - BETA2)))
+        shape = touched.shape + (1,) * (p.ndim - touched.ndim)  # (k,) -> (k, 1, ..), to go with p
+        first, second, scale, correction = (factor.view(shape) for factor in factors)
+        mean.lerp_(g, first)
+        square.lerp_(g.square(), second)
         # sqrt(v) as v / sqrt(v): the library's sqrt takes seven times longer over zeros, and most
         # weights of an image's dark pixels have v = 0. `tiny` only keeps 0 / 0 away.
         root = (square + torch.finfo(p.dtype).tiny).rsqrt_().mul_(square)
-        denominator = root.mul_(fit(correction)).add_(EPSILON)
-        p.addcdiv_(mean * fit(scale), denominator, value=-1)
+        denominator = root.mul_(correction).add_(EPSILON)
+        p.addcdiv_(mean * scale, denominator, value=-1)
 
     with torch.no_grad():
         map_tree(update, params, gradient, moments["mean"], moments["square"])

@@ -98,7 +98,8 @@ class _Together:
         """One batch in one pass: gradients, correction, Adam."""
         groups, moments = self.work.groups, self.work.moments
         params = {role: groups[name] for role, name in part.roles.items()}
-        trained = {role: params[role] for role in part.trained}
+        learning = [role for role in part.trained if not (hide and role == "candidate")]
+        trained = {role: params[role] for role in learning}
         frozen = {role: tree for role, tree in params.items() if role not in trained}
         active = epoch.active[batch]
         weight = epoch.weight[batch].to(part.bank["value"].dtype)
@@ -119,11 +120,11 @@ class _Together:
             gradient["components"] = correct(part.memory, params["components"], gradient["components"])
         touched = {
             "components": epoch.touched[batch].select(-2, number),
-            "candidate": active & ~hidden,
+            "candidate": active,
             "own": epoch.own[batch],
             "io": active,
         }
-        for role in part.trained:
+        for role in learning:
             name = part.roles[role]
             adam_(groups[name], gradient[role], moments[name], touched[role], self.rate)
 

@@ -72,7 +72,7 @@ def run_job(job: Job, out: Path, report: Report) -> Path:
     import piaget
     from piaget.adaptation import ADAPTATIONS
 
-    streams = [piaget.stream(job.stream, seed=seed) for seed in job.seeds]
+    streams = [list(piaget.stream(job.stream, seed=seed)) for seed in job.seeds]
     parts = PAPER_SETTINGS.get(job.method.adaptation, {})
     adaptation = ADAPTATIONS[job.method.adaptation](**parts)
     cohort = piaget.Cohort(
@@ -94,7 +94,7 @@ def run_job(job: Job, out: Path, report: Report) -> Path:
                      "task": i + 1, "stage": epoch.stage}
                 )  # fmt: skip
 
-        seen = [list(stream[: i + 1]) for stream in streams]
+        seen = [stream[: i + 1] for stream in streams]
         for new in cohort.learn([tasks[-1] for tasks in seen], evaluate_on=seen, on_epoch=on_epoch):
             rows += new
     text = io.StringIO()
