@@ -112,12 +112,18 @@ class Model:
         keep: Keep,
         visible: Tensor,
         first: Tensor | None = None,
+        mixed: bool = False,
     ) -> Tensor:
-        """From what enters depth 0 (one task's) to the outputs (B, columns)."""
+        """From what enters depth 0 to the outputs (B, columns).
+
+        mixed: the samples are of different tasks; `own` and `visible` have a sample axis first.
+        """
         own, io = params["own"], params["io"]
         features = self.structure.body(
-            self.components, params["components"], own["structure"], h, keep, visible, first
+            self.components, params["components"], own["structure"], h, keep, visible, first, mixed
         )
+        if mixed and not io.get("decoder"):
+            return torch.func.vmap(lambda d, f: self.decode(d, f[None])[0])(own["decoder"], features)
         return self.decode(io.get("decoder", own["decoder"]), features)
 
     def encoder_of(self, params: Tree) -> Tree:
@@ -182,7 +188,10 @@ class BatchLoss:
                 fresh = model.components.apply_one(candidate, h)[:, None]
                 first = torch.where(slot.view(-1, *(1,) * (first.ndim - 2)), fresh, first)
         if self.replay:
-            out, task = self._mixed(params, fixed, rows["task"], h, keep, visible)
+            whose = rows["task"]
+            params = params | {"own": self._own_of_each(params, fixed, whose)}
+            out = model.forward(params, h, keep, visible[whose], mixed=True)
+            task = map_tree(lambda t: t[whose], fixed["task"])
         else:
             out, task = model.forward(params, h, keep, visible, first), fixed["task"]
         losses = sample_losses(out, rows["column"], rows["value"], task)
@@ -203,20 +212,16 @@ class BatchLoss:
         current = (rows["task"] == 0).view(-1, *(1,) * (h.ndim - 1))
         return torch.where(current, h, rows["h"])
 
-    def _mixed(
-        self, params: Tree, fixed: Tree, task: Tensor, h: Tensor, keep: list[Any], visible: Tensor
-    ) -> tuple[Tensor, Tree]:
-        """Each sample goes through its own task's structure and decoder: a vmap over samples."""
-        current = {name: params["own"][name] for name in ("structure", "decoder")}
-        own = map_tree(lambda now, past: torch.cat([now[None], past])[task], current, fixed["table"])
-        kept = [k for k in keep if k is not None]
+    def _own_of_each(self, params: Tree, fixed: Tree, whose: Tensor) -> Tree:
+        """Each sample's own task's structure and decoder: trees with a sample axis first."""
+        current, past_row = whose == 0, (whose - 1).clamp(min=0)
 
-        def one(own: Tree, h: Tensor, kept: list[Tensor], visible: Tensor) -> Tensor:
-            bits: Keep = [k[None] for k in kept] if kept else keep
-            return self.model.forward(params | {"own": own}, h[None], bits, visible)[0]
+        def choose(now: Tensor, past: Tensor) -> Tensor:
+            # Only `now` may learn: choosing by a mask spares the slow gradient of an indexed table.
+            return torch.where(current.view(-1, *(1,) * now.ndim), now, past[past_row])
 
-        out = torch.func.vmap(one)(own, h, kept, visible[task])
-        return out, map_tree(lambda t: t[task], fixed["task"])
+        own = {name: params["own"][name] for name in ("structure", "decoder")}
+        return map_tree(choose, own, fixed["table"])
 
 
 def put(components: Tree, candidate: Tree, slot: Tensor) -> Tree:

@@ -10,6 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -78,13 +79,27 @@ class Structure(ABC):
         keep: Keep,
         visible: Tensor,
         first: Tensor | None = None,
+        mixed: bool = False,
     ) -> Tensor:
-        """All depths: h (B, *shape) -> (B, *last shape). `first`: depth 0's outputs if known."""
-        own = self.prepare(own, visible)
+        """All depths: h (B, *shape) -> (B, *last shape). `first`: depth 0's outputs if known.
+
+        mixed: the samples are of different tasks; `own` and `visible` have a sample axis first.
+        Components are the same for all, so only how they are combined is done sample by sample.
+        """
+        own = torch.func.vmap(self.prepare)(own, visible) if mixed else self.prepare(own, visible)
         for depth, kept in enumerate(keep):
             outputs = first if first is not None and depth == 0 else kind.apply(params, h)
-            h = self.combine(kind, own, depth, h, drop(outputs, kept), visible)
+            outputs = drop(outputs, kept)
+            if mixed:
+                h = torch.func.vmap(partial(self._combine_one, kind, depth))(own, h, outputs, visible)
+            else:
+                h = self.combine(kind, own, depth, h, outputs, visible)
         return h
+
+    def _combine_one(
+        self, kind: Components, depth: int, own: Tree, h: Tensor, outputs: Tensor, visible: Tensor
+    ) -> Tensor:
+        return self.combine(kind, own, depth, h[None], outputs[None], visible)[0]
 
     def first_outputs(self, kind: Components, params: Tree, h: Tensor) -> Tensor:
         """The outputs of depth 0 before dropout, (n, k, *shape), to be computed once."""
@@ -269,6 +284,7 @@ class Monolithic(Structure):
         keep: Keep,
         visible: Tensor,
         first: Tensor | None = None,
+        mixed: bool = False,
     ) -> Tensor:
         for depth, kept in enumerate(keep):
             known = first if depth == 0 else None
