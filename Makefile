@@ -21,7 +21,7 @@ lint: $(READY)
 unit: $(READY)
 	$(BIN)/python -m pytest
 
-# The committed tables of docs/results.md: all 14 algorithms, 10 seeds (about 45 minutes on 2 cores).
+# The committed tables of docs/results.md: all 14 algorithms, 10 seeds (about 55 minutes on 2 cores).
 results: $(READY)
 	$(BIN)/piaget sweep objects-random objects-circle --adaptations all --seeds 10 --out results/objects-14
 
