@@ -4,7 +4,7 @@
     python -m benchmarks.objects_drawing "tab"
 
 Prints final accuracy in the settings random (paper: 90.9) and, where that is within 4 points of the
-paper's, top-left (paper: 84.9). About 15 minutes on one core.
+paper's, top-left (paper: 84.9).
 """
 
 from __future__ import annotations

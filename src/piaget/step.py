@@ -9,30 +9,13 @@ allocating new ones costs more than the arithmetic.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from piaget.trees import Tree, leaves, map_tree
-
-
-@contextmanager
-def flushed_denormals() -> Iterator[None]:
-    """Numbers below 1e-38 count as zero meanwhile.
-
-    Squared gradients of samples that are learned well fall there, and processors take a hundred
-    times longer over such numbers: a square root of a tensor of them, 40 times.
-    """
-    before = bool(torch.full((1,), 1e-40).mul(1.0) == 0)
-    torch.set_flush_denormal(True)
-    try:
-        yield
-    finally:
-        torch.set_flush_denormal(before)
-
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # PyTorch's defaults
 

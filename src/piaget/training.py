@@ -1,4 +1,4 @@
-"""Training one run, or many runs at once: the only file that knows of the run axis.
+"""Training one run, or many runs at once: the run axis is made and undone here.
 
 A run asks for work by yielding a `Stage`. Stages of the same form are stacked along a leading run
 axis, and each step is computed for all of them together.
@@ -17,7 +17,7 @@ from torch import Tensor
 from piaget.batches import PartPlan
 from piaget.evaluation import Row
 from piaget.stages import Part, Size, Stage, Work
-from piaget.step import adam_, flushed_denormals, gradients
+from piaget.step import adam_, gradients
 from piaget.trees import Tree, map_tree, resize
 
 Run = Generator[Stage, None, list[Row]]  # yields stages to be trained; returns the run's rows
@@ -39,8 +39,7 @@ def advance(runs: Sequence[Run], rate: float) -> list[list[Row]]:
     while waiting:
         for members in _alike(waiting):
             stages = [waiting.pop(i) for i in members]
-            with flushed_denormals():
-                train(stages, rate)
+            train(stages, rate)
             for i in members:
                 resume(i)
     return results

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from piaget.evaluation import COLUMNS, Row
+from piaget.lab.table import ALGORITHMS, BASES
 from piaget.storage import write_atomically
 
 
@@ -35,12 +36,11 @@ class Method:
         return f"{self.structure}/{self.adaptation}/{self.algorithm}"
 
 
-BASES = ("er", "ewc", "nft", "fm")
 # The paper's 14: joint training and no components make no sense with frozen components.
 PAPER_METHODS = tuple(
     Method(base, algorithm)
     for base in BASES
-    for algorithm in ("dynamic", "compositional", "joint", "no-components")
+    for algorithm in ALGORITHMS
     if base != "fm" or algorithm in ("dynamic", "compositional")
 )
 
@@ -146,7 +146,7 @@ def run_jobs(jobs: Sequence[Job], out: Path, workers: int, report: Report) -> di
     if not todo:
         return {}
     # Large tensors come and go in every step: keep their memory instead of returning it to the
-    # system each time (measured: a fifth of the time of a cohort with learned encoders).
+    # system each time (measured: 12 % less time a step for 5 runs, 13 % for 10, compositional).
     os.environ.setdefault("MALLOC_MMAP_THRESHOLD_", str(2**30))
     os.environ.setdefault("MALLOC_TRIM_THRESHOLD_", str(2**33))
     context = multiprocessing.get_context("spawn")
