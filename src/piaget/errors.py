@@ -22,3 +22,11 @@ class UnknownTaskError(PiagetError, KeyError):
 
 class LoadError(PiagetError):
     """A folder does not hold a learner that can be loaded."""
+
+
+class DataError(PiagetError):
+    """A data file or table that is missing, damaged, or not what is expected."""
+
+
+class DataNote(UserWarning):
+    """Something about the data that a user should know, and that was dealt with."""

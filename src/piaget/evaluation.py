@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from piaget import objective
+from piaget.encoding import Scaling
 from piaget.errors import SettingError, TaskError
 from piaget.schedule import StageName
 from piaget.settings import Settings
@@ -49,10 +50,12 @@ class EpochReport:
 OnEpoch = Callable[[EpochReport], None]
 
 
-def tensors(settings: Settings, split: Split) -> tuple[Tensor, Tensor]:
+def tensors(settings: Settings, split: Split, scaling: Scaling) -> tuple[Tensor, Tensor]:
     """A split's inputs and targets, where and as the learner computes."""
-    y = split.y.to(settings.torch_dtype) if split.y.is_floating_point() else split.y
-    return split.x.to(settings.device, settings.torch_dtype), y.to(settings.device)
+    y = scaling.targets(split.y)
+    y = y.to(settings.torch_dtype) if y.is_floating_point() else y
+    x = split.x.to(settings.device, settings.torch_dtype)
+    return scaling.inputs(x), y.to(settings.device)
 
 
 def outputs(
@@ -70,15 +73,15 @@ def outputs(
 def scores(
     settings: Settings, state: State, record: TaskRecord, split: Split, components: int | None = None
 ) -> dict[str, float]:
-    """A task's score and loss on a split; `components`: with only the first so many of them."""
-    x, y = tensors(settings, split)
+    """A task's score (in the user's units) and loss; `components`: with only the first so many of them."""
+    x, y = tensors(settings, split, record.scaling)
     out = outputs(settings, state, record, x, components)
     width = out.shape[1]
     rows = objective.target_rows(record.kind, y, width, out.dtype)
     task = map_tree(lambda t: t.to(x.device), objective.describe(record.kind, record.classes, width))
     losses = objective.sample_losses(out, rows["column"], rows["value"], task)
     return {
-        objective.metric_name(record.kind): objective.score(record.kind, out, y),
+        objective.metric_name(record.kind): objective.score(record.kind, out, y) * record.scaling.spread,
         "loss": float(losses.mean()),
     }
 

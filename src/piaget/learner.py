@@ -17,6 +17,7 @@ from piaget import lifecycle, objective, storage
 from piaget.adaptation import Adaptation, Frozen
 from piaget.checks import check_same, check_task
 from piaget.components import Components
+from piaget.encoding import Encoding, is_table
 from piaget.errors import SettingError, TaskError, UnknownTaskError
 from piaget.evaluation import OnEpoch, Row, Watch, outputs, tensors
 from piaget.expansion import NoExpansion
@@ -214,7 +215,7 @@ class Learner:
             expansion=settings.algorithm.expansion,
             batch=settings.batch_size,
             state=state,
-            data=[(state.records[task.name], *tensors(settings, task.train)) for task in tasks],
+            data=[(state.records[task.name], *tensors(settings, task.train, task.scaling)) for task in tasks],
             after_epoch=after_epoch,
         )
 
@@ -244,9 +245,13 @@ class Learner:
         return self._state.k
 
     def predict(self, x: Any, task: str | Task) -> Any:
-        """Class labels or values for inputs x (n, *shape), of a task that was learned."""
+        """Class labels or values for inputs x (n, *shape), of a task that was learned.
+
+        x is like the task's own inputs: images as bytes, if it had bytes; for a task from a table
+        also rows of a table.
+        """
         record = self._record(task)
-        answer = objective.predict(record.kind, self._outputs(record, x)).cpu()
+        answer = record.scaling.values(objective.predict(record.kind, self._outputs(record, x)).cpu())
         if record.labels is not None:
             return np.asarray(record.labels)[answer.numpy()]
         return answer if isinstance(x, Tensor) else answer.numpy()
@@ -287,6 +292,10 @@ class Learner:
         trial._set(settings, state)
         return trial.learn(task, on_epoch=on_epoch)
 
+    def encoding(self, task: str | Task) -> Encoding | None:
+        """How rows of a table become the task's inputs, if it came from a table."""
+        return self._record(task).encoding
+
     def structures(self) -> dict[str, Tensor]:
         """How each task weighs each component at each depth: {task: (components, depths)}.
 
@@ -310,6 +319,8 @@ class Learner:
         return state.records[name]
 
     def _outputs(self, record: TaskRecord, x: Any) -> Tensor:
+        if record.encoding is not None and is_table(x):
+            x = record.encoding.encode(x)
         try:
             inputs = torch.as_tensor(x if isinstance(x, Tensor) else np.asarray(x))
         except (TypeError, ValueError, RuntimeError) as error:
@@ -322,7 +333,7 @@ class Learner:
             )
         if not bool(torch.isfinite(inputs).all()):
             raise TaskError(f"task {record.name!r}: NaN or infinite inputs; expected finite numbers")
-        return outputs(self.settings, self._state, record, inputs)
+        return outputs(self.settings, self._state, record, record.scaling.inputs(inputs))
 
     # --- files -----------------------------------------------------------------------------------
 

@@ -71,7 +71,7 @@ def decide(settings: Settings, state: State, task: Task, watch: Watch) -> None:
 def finish(settings: Settings, state: State, task: Task) -> None:
     """Stores what later adaptation and inspection need."""
     record, model = state.records[task.name], settings.model
-    x, y = tensors(settings, task.train)
+    x, y = tensors(settings, task.train, task.scaling)
     visible = record.visible(state.k).to(x.device)
     params = params_of(state, record, model.structure)
     with torch.no_grad():
@@ -111,6 +111,8 @@ def _meet(settings: Settings, state: State, task: Task, own: Tree) -> None:
         stream=task.stream,
         k=state.k,
         own=_placed(settings, own),
+        scaling=task.scaling,
+        encoding=task.encoding,
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from piaget.components import Shape
+from piaget.encoding import Encoding, Scaling
 from piaget.objective import output_width
 from piaget.structures import Structure
 from piaget.tasks import Kind, Task
@@ -28,6 +29,8 @@ class TaskRecord:
     stream: str
     k: int  # it may use the first k components
     own: Tree
+    scaling: Scaling = Scaling()  # noqa: RUF009  (frozen, without state)
+    encoding: Encoding | None = None
     usage: torch.Tensor | None = None  # (k, depths), how it weighs the components
 
     @property

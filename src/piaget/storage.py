@@ -19,6 +19,8 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
+from piaget import encoding
+from piaget.encoding import Scaling
 from piaget.errors import LoadError, PiagetError
 from piaget.settings import Settings, check_device, from_json, to_json
 from piaget.state import Progress, State, TaskRecord
@@ -26,7 +28,7 @@ from piaget.tasks import Split, Task
 from piaget.trees import Tree, flatten, map_tree, unflatten
 
 FORMAT = "piaget learner"
-VERSION = 1
+VERSION = 2
 
 
 def save(folder: str | os.PathLike[str], settings: Settings, state: State) -> None:
@@ -127,8 +129,8 @@ def _describe(state: State) -> tuple[dict[str, Any], Tree]:
         "pending": {str(i): _task_tensors(t) for i, t in enumerate(state.pending.values())},
     }
     description: dict[str, Any] = {
-        "records": [{name: getattr(r, name) for name in _RECORD_FIELDS} for r in state.records.values()],
-        "pending": [{name: getattr(t, name) for name in _TASK_FIELDS} for t in state.pending.values()],
+        "records": [_fields(r, _RECORD_FIELDS) for r in state.records.values()],
+        "pending": [_fields(t, _TASK_FIELDS) for t in state.pending.values()],
         "progress": None,
     }
     if state.progress is not None:
@@ -146,6 +148,12 @@ def _describe(state: State) -> tuple[dict[str, Any], Tree]:
 
 _RECORD_FIELDS = ("name", "kind", "classes", "labels", "input_shape", "stream", "k")
 _TASK_FIELDS = ("name", "kind", "classes", "labels", "stream")
+
+
+def _fields(described: TaskRecord | Task, names: tuple[str, ...]) -> dict[str, Any]:
+    fields = {name: getattr(described, name) for name in names}
+    own = {"scaling": vars(described.scaling), "encoding": encoding.to_json(described.encoding)}
+    return fields | own
 
 
 def _task_tensors(task: Task) -> Tree:
@@ -166,10 +174,10 @@ def _restore(data: dict[str, Any], tree: Tree, device: str) -> State:
     for i, fields in enumerate(data["records"]):
         own = _whole(on_device(tree.get("own", {}).get(str(i), {})))
         usage = tree.get("usage", {}).get(str(i))
-        state.records[fields["name"]] = TaskRecord(**_tuples(fields), own=own, usage=usage)
+        state.records[fields["name"]] = TaskRecord(**_from_fields(fields), own=own, usage=usage)
     for i, fields in enumerate(data["pending"]):
         splits: dict[str, Any] = {name: Split(**s) for name, s in tree["pending"][str(i)].items()}
-        state.pending[fields["name"]] = Task(**_tuples(fields), **splits)
+        state.pending[fields["name"]] = Task(**_from_fields(fields), **splits)
     if data["progress"] is not None:
         moments = {}
         for i, name in enumerate(data["progress"]["tasks"]):
@@ -188,6 +196,8 @@ def _whole(own: Tree) -> Tree:
     return {"encoder": {}, "structure": {}, "decoder": {}} | own
 
 
-def _tuples(fields: dict[str, Any]) -> dict[str, Any]:
-    """JSON has lists where the state has tuples."""
-    return {name: tuple(v) if isinstance(v, list) else v for name, v in fields.items()}
+def _from_fields(fields: dict[str, Any]) -> dict[str, Any]:
+    """The inverse of `_fields`; JSON has lists where the state has tuples."""
+    plain: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in fields.items()}
+    scaling = Scaling(**plain["scaling"])
+    return plain | {"scaling": scaling, "encoding": encoding.from_json(plain["encoding"])}

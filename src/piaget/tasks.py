@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from piaget.encoding import Encoding, Scaling
 from piaget.errors import TaskError
 
 Kind = Literal["binary", "multiclass", "regression"]
@@ -41,7 +42,8 @@ class Task:
 
     `classes` is the number of classes (0 for regression). `labels` are the user's own names
     of the classes 0, 1, ...; `predict` answers with them. `validation` and `test` may be
-    absent; expansion needs `validation`, evaluation needs `test`.
+    absent; expansion needs `validation`, evaluation needs `test`. `scaling` is applied when the
+    data is used; `encoding` tells how rows of a table became the inputs.
     """
 
     name: str
@@ -52,6 +54,8 @@ class Task:
     classes: int = 0
     labels: tuple[Any, ...] | None = None
     stream: str = ""
+    scaling: Scaling = Scaling()  # noqa: RUF009  (frozen, without state)
+    encoding: Encoding | None = None
 
     def __post_init__(self) -> None:
         _check(self)
@@ -62,7 +66,8 @@ class Task:
 
     def fingerprint(self) -> str:
         """A hash of what is learned from: two tasks with the same one are the same."""
-        digest = hashlib.sha256(repr((self.kind, self.classes, self.labels, self.train.x.shape)).encode())
+        described = (self.kind, self.classes, self.labels, self.train.x.shape, self.scaling)
+        digest = hashlib.sha256(repr(described).encode())
         for tensor in (self.train.x, self.train.y):
             digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
         return digest.hexdigest()
@@ -90,6 +95,7 @@ class Task:
         classes: int | None = None,
         fractions: tuple[float, float, float] = (0.6, 0.2, 0.2),
         seed: int = 0,
+        divisor: float | None = None,
         stream: str = "",
     ) -> Task:
         """A task from the user's own arrays (numpy, torch, or nested lists).
@@ -99,6 +105,8 @@ class Task:
         mean regression. Class labels may be anything: they are numbered in sorted order,
         unless they already are 0 .. classes-1. If neither `validation` nor `test` is given,
         the samples are divided at random (from `seed`) by `fractions`, every class alike.
+        Inputs are divided by `divisor` when they are used; without one, bytes (uint8, as of
+        images) by the largest one among the training inputs, and other inputs not at all.
         """
         named = {"train": (x, y), "validation": validation, "test": test}
         if classes is not None and (isinstance(classes, bool) or not isinstance(classes, int)):
@@ -119,7 +127,7 @@ class Task:
             numbered, labels_of_classes, count = _number_classes(name, pairs, classes)
             if kind == "binary" and count != 2:
                 raise TaskError(f"task {name!r}: kind is binary, but there are {count} classes")
-        splits = {}
+        splits: dict[str, Any] = {}
         for split, (inputs, _) in pairs.items():
             target = torch.from_numpy(numbered[split])
             if len(target) != len(inputs):
@@ -128,7 +136,15 @@ class Task:
                     "expected as many targets as inputs"
                 )
             splits[split] = Split(inputs, target)
-        task = Task(name=name, kind=kind, classes=count, labels=labels_of_classes, stream=stream, **splits)
+        inputs = splits["train"].x
+        if divisor is None:
+            divisor = float(inputs.max()) or 1.0 if inputs.dtype == torch.uint8 else 1.0
+        elif not divisor > 0:
+            raise TaskError(f"task {name!r}: divisor={divisor}; expected a positive number")
+        scaling = Scaling(divisor)
+        task = Task(
+            name, kind, **splits, classes=count, labels=labels_of_classes, stream=stream, scaling=scaling
+        )
         if validation is None and test is None:
             divided: dict[str, Any] = _divide(name, task.train, count, fractions, seed)
             return replace(task, **divided)

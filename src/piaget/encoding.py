@@ -1,0 +1,178 @@
+"""How raw data becomes what a network computes with, and how answers become the user's again.
+
+Both are recorded with the task, and saved with the learner: `predict` on new rows does the same.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from piaget.errors import DataError
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Inputs are divided by `divisor`; values y of a regression are learned as (y - mean) / spread.
+
+    A task holds its data as it was given (images as bytes); this is applied when it is used.
+    """
+
+    divisor: float = 1.0
+    mean: float = 0.0
+    spread: float = 1.0
+
+    def inputs(self, x: Tensor) -> Tensor:
+        return x if self.divisor == 1 else x / self.divisor
+
+    def targets(self, y: Tensor) -> Tensor:
+        """Class numbers (whole) stay as they are."""
+        plain = not y.is_floating_point() or (self.mean == 0 and self.spread == 1)
+        return y if plain else (y - self.mean) / self.spread
+
+    def values(self, out: Tensor) -> Tensor:
+        """The inverse of `targets`, for predicted values."""
+        plain = not out.is_floating_point() or (self.mean == 0 and self.spread == 1)
+        return out if plain else out * self.spread + self.mean
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table: a number (standardised), or a category (one input a level)."""
+
+    name: str
+    levels: tuple[str, ...] | None = None  # None: a number
+    mean: float = 0.0
+    spread: float = 1.0
+    may_miss: bool = False  # one more input says whether the value is missing
+
+    @property
+    def inputs(self) -> list[str]:
+        names = [self.name] if self.levels is None else [f"{self.name}={level}" for level in self.levels]
+        return names + [f"{self.name} is missing"] * self.may_miss
+
+    def encode(self, values: Any) -> np.ndarray:
+        """A pandas column -> (n, inputs). Missing: the mean, or no level; an unseen level: none."""
+        missing = values.isna().to_numpy(bool)
+        if self.levels is None:
+            numbers = (as_numbers(self.name, values) - self.mean) / self.spread
+            parts = [np.where(missing, 0.0, numbers)[:, None]]
+        else:
+            texts = as_texts(values)
+            parts = [
+                texts[:, None] == np.array(self.levels, object)[None]
+                if self.levels
+                else texts[:, None][:, :0]
+            ]
+        if self.may_miss:
+            parts.append(missing[:, None])
+        return np.concatenate([part.astype(np.float32) for part in parts], 1)
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How the rows of a table become inputs: fitted on training rows, then fixed."""
+
+    columns: tuple[Column, ...]
+    group: str
+    target: str
+    kind: str
+    scaling: Scaling = Scaling()
+
+    @property
+    def inputs(self) -> list[str]:
+        """The names of the inputs, in order."""
+        return [name for column in self.columns for name in column.inputs]
+
+    def encode(self, rows: Any) -> np.ndarray:
+        """Rows (a table, or a list of dictionaries) -> (n, inputs) float32. Other columns are ignored."""
+        frame = as_frame(rows)
+        absent = [column.name for column in self.columns if column.name not in frame.columns]
+        if absent:
+            raise DataError(
+                f"the table has no column {', '.join(map(repr, absent))}; the learner was trained with "
+                f"{', '.join(repr(column.name) for column in self.columns)}"
+            )
+        return np.concatenate([column.encode(frame[column.name]) for column in self.columns], 1)
+
+
+def to_json(encoding: Encoding | None) -> Any:
+    return None if encoding is None else dataclasses.asdict(encoding)
+
+
+def from_json(data: Any) -> Encoding | None:
+    if data is None:
+        return None
+    columns = [c | {"levels": None if c["levels"] is None else tuple(c["levels"])} for c in data["columns"]]
+    return Encoding(
+        tuple(Column(**column) for column in columns),
+        data["group"],
+        data["target"],
+        data["kind"],
+        Scaling(**data["scaling"]),
+    )
+
+
+# --- tables ---------------------------------------------------------------------------------------------
+
+
+def is_table(x: Any) -> bool:
+    """A DataFrame of any library, a table in memory, a dictionary of columns, or a list of rows."""
+    if isinstance(x, dict) or hasattr(x, "columns") or hasattr(x, "to_pandas"):
+        return True
+    return isinstance(x, Sequence) and len(x) > 0 and all(isinstance(row, dict) for row in x)
+
+
+def as_frame(table: Any) -> Any:
+    """A pandas DataFrame of it, with column names as texts."""
+    pandas = need("pandas", "tables")
+    if hasattr(table, "to_pandas"):  # polars, pyarrow
+        table = table.to_pandas()
+    frame = pandas.DataFrame(table)
+    return frame.set_axis([str(name) for name in frame.columns], axis=1).reset_index(drop=True)
+
+
+def as_numbers(name: str, values: Any) -> np.ndarray:
+    """A pandas column as float64; missing values are NaN, infinite ones and texts are refused."""
+    pandas = need("pandas", "tables")
+    if pandas.api.types.is_datetime64_any_dtype(values):
+        values = (values - pandas.Timestamp(0, tz=values.dt.tz)) / pandas.Timedelta(days=1)
+    numbers = pandas.to_numeric(values, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    bad = np.flatnonzero(np.isinf(numbers) | (np.isnan(numbers) & values.notna().to_numpy(bool)))
+    if len(bad):
+        raise DataError(
+            f"column {name!r} holds {values.iloc[int(bad[0])]!r} in row {int(bad[0])} (counted from 0); "
+            "expected finite numbers"
+        )
+    return numbers
+
+
+def as_texts(values: Any) -> np.ndarray:
+    """A pandas column as texts, None where missing: 3, 3.0 and "3" are the same level."""
+    return np.array(
+        [None if missing else as_text(v) for v, missing in zip(values, values.isna(), strict=True)], object
+    )
+
+
+def as_text(value: Any) -> str:
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        value = int(value)
+    return str(value)
+
+
+def need(module: str, what: str) -> Any:
+    """Imports a library that is an optional extra."""
+    import importlib
+
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = {"PIL": "pillow"}.get(module.split(".")[0], module.split(".")[0])
+        raise DataError(
+            f"{what} need the package {package}, which is not installed: pip install 'piaget[data]'"
+        ) from error
