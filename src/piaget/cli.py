@@ -84,7 +84,7 @@ def _sweep(options: argparse.Namespace) -> int:
     from piaget.streams import STREAMS
 
     streams = ["objects-random" if name == "objects" else name for name in options.streams]
-    streams = _choose(streams, STREAMS[1:], "stream")
+    streams = _choose(streams, list(STREAMS)[1:], "stream")
     adaptations = _choose(options.adaptations, list(table.BASES), "adaptation")
     algorithms = _choose(options.algorithms, list(table.ALGORITHMS), "algorithm")
     methods = [m for m in sweep.PAPER_METHODS if m.adaptation in adaptations and m.algorithm in algorithms]

@@ -63,12 +63,9 @@ class Column:
             numbers = (as_numbers(self.name, values) - self.mean) / self.spread
             parts = [np.where(missing, 0.0, numbers)[:, None]]
         else:
-            texts = as_texts(values)
-            parts = [
-                texts[:, None] == np.array(self.levels, object)[None]
-                if self.levels
-                else texts[:, None][:, :0]
-            ]
+            number = {level: i for i, level in enumerate(self.levels)}
+            level = np.array([number.get(text, -1) for text in as_texts(values)], np.int64)
+            parts = [level[:, None] == np.arange(len(self.levels))]
         if self.may_miss:
             parts.append(missing[:, None])
         return np.concatenate([part.astype(np.float32) for part in parts], 1)

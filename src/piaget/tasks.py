@@ -147,8 +147,8 @@ class Task:
         )
         if validation is None and test is None:
             divided: dict[str, Any] = _divide(name, task.train, count, fractions, seed)
-            return replace(task, **divided)
-        return task
+            task = replace(task, **divided)
+        return _warn_of_absent_classes(task)
 
 
 def split_rows(
@@ -190,7 +190,7 @@ def _check(task: Task) -> None:
     for name, split in task.splits():
         _check_split(f"{where}, {name}", split, task)
     if task.kind != "regression":
-        _check_classes_present(where, task)
+        _check_training_classes(where, task)
 
 
 def _check_split(where: str, split: Split, task: Task) -> None:
@@ -226,17 +226,24 @@ def _check_split(where: str, split: Split, task: Task) -> None:
         )
 
 
-def _check_classes_present(where: str, task: Task) -> None:
+def _absent_classes(task: Task, split: Split) -> str:
+    present = torch.bincount(split.y, minlength=task.classes) > 0
+    missing = torch.nonzero(~present).flatten().tolist()
+    return ", ".join(str(task.labels[c] if task.labels else c) for c in missing)
+
+
+def _check_training_classes(where: str, task: Task) -> None:
+    if absent := _absent_classes(task, task.train):
+        raise TaskError(
+            f"{where}: no train sample of class {absent}; every class needs at least one training sample"
+        )
+
+
+def _warn_of_absent_classes(task: Task) -> Task:
     for name, split in task.splits():
-        present = torch.bincount(split.y, minlength=task.classes) > 0
-        missing = torch.nonzero(~present).flatten().tolist()
-        if not missing:
-            continue
-        shown = [task.labels[c] if task.labels else c for c in missing]
-        message = f"{where}: no {name} sample of class {', '.join(map(str, shown))}"
-        if name == "train":
-            raise TaskError(f"{message}; every class needs at least one training sample")
-        warnings.warn(message, stacklevel=2)
+        if task.kind != "regression" and (absent := _absent_classes(task, split)):
+            warnings.warn(f"task {task.name!r}: no {name} sample of class {absent}", stacklevel=3)
+    return task
 
 
 def _to_numpy(values: Any) -> Any:

@@ -1,26 +1,50 @@
-"""Streams of tasks, by name."""
+"""Streams of tasks: the paper's by name, and the user's own data."""
 
 from __future__ import annotations
 
 import difflib
+import inspect
+import os
 from typing import Any
 
 from piaget.errors import SettingError
-from piaget.streams.objects import SETTINGS, Objects
+from piaget.streams.catalog import STREAMS, Named
+from piaget.streams.folder import from_folder
+from piaget.streams.own import from_arrays, from_datasets
+from piaget.streams.table import from_table
 from piaget.tasks import Stream
 
-STREAMS = ("objects", *(f"objects-{setting}" for setting in SETTINGS))
+__all__ = ["STREAMS", "from_arrays", "from_datasets", "from_folder", "from_table", "stream"]
 
 
-def stream(name: str, seed: int = 0, **options: Any) -> Stream:
-    """A stream of tasks. "objects" is the random setting; "objects-circle" etc. hold out."""
+def stream(
+    name: str, seed: int = 0, data_dir: str | os.PathLike[str] | None = None, **options: Any
+) -> Stream:
+    """A stream of tasks by name, such as "objects" or "mnist" (all: `piaget data list`).
+
+    Files are looked for in `data_dir`, in the folder that PIAGET_DATA names, and in the user's cache
+    folder; else they are downloaded. Options differ by stream: `train_size` limits the training
+    samples of each task, `tasks` the number of tasks; see docs/streams.md.
+    """
+    known = find(name)
+    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
+        raise SettingError(f"seed={seed!r}; expected a whole number, 0 or more")
+    try:
+        inspect.signature(known.make).bind(name, seed, data_dir, **options)
+    except TypeError as error:
+        taken = [
+            p.name for p in inspect.signature(known.make).parameters.values() if p.kind == p.KEYWORD_ONLY
+        ]
+        raise SettingError(
+            f"stream {name!r}: {error}; its options are {', '.join(taken) or 'none'}"
+        ) from error
+    return known.make(name, seed, data_dir, **options)
+
+
+def find(name: str) -> Named:
+    """What is known of a stream; an unknown name is an error that suggests the nearest one."""
     if name not in STREAMS:
-        near = difflib.get_close_matches(name, STREAMS, 1)
+        near = difflib.get_close_matches(str(name), STREAMS, 1)
         hint = f" (did you mean {near[0]!r}?)" if near else ""
         raise SettingError(f"stream {name!r} is not known{hint}; known: {', '.join(STREAMS)}")
-    if name != "objects":
-        options["setting"] = name.removeprefix("objects-")
-    try:
-        return Objects(seed, **options)
-    except TypeError as error:
-        raise SettingError(f"stream {name!r}: {error}") from error
+    return STREAMS[name]

@@ -8,14 +8,14 @@ docs/results.md shows the effect of each choice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import overload
 
 import numpy as np
 import torch
 
+from piaget.encoding import Scaling
 from piaget.errors import SettingError
+from piaget.streams.lazy import LazyStream
 from piaget.tasks import Split, Task, split_rows
 
 SHAPES = ("circle", "triangle", "square")
@@ -80,7 +80,7 @@ class Drawing:
         return np.where(inside[:, None], values, np.uint8(self.background))
 
 
-class Objects(Sequence[Task]):
+class Objects(LazyStream):
     """16 three-way tasks, drawn from `seed`: images, classes of each task, order, and splits.
 
     setting: "random", or what is held out for the last tasks: "circle" (5 tasks), "top-left" or
@@ -91,7 +91,7 @@ class Objects(Sequence[Task]):
     def __init__(self, seed: int = 0, setting: str = "random", drawing: Drawing | None = None) -> None:
         if setting not in SETTINGS:
             raise SettingError(f"objects setting {setting!r}; expected one of {', '.join(SETTINGS)}")
-        self.setting, self.seed = setting, seed
+        self.name, self.setting, self.seed = f"objects-{setting}", setting, seed
         rng = np.random.default_rng([seed, 0x0B1EC7])
         self.classes = [(s, c, l) for s in SHAPES for c in COLOURS for l in LOCATIONS]
         drawing = drawing or Drawing()
@@ -102,25 +102,15 @@ class Objects(Sequence[Task]):
     def __len__(self) -> int:
         return TASKS
 
-    @overload
-    def __getitem__(self, i: int) -> Task: ...
-    @overload
-    def __getitem__(self, i: slice) -> list[Task]: ...
-    def __getitem__(self, i: int | slice) -> Task | list[Task]:
-        if isinstance(i, slice):
-            return [self[j] for j in range(*i.indices(TASKS))]
-        if not -TASKS <= i < TASKS:
-            raise IndexError(f"task {i} of {TASKS}")
-        i %= TASKS
+    def make(self, i: int) -> Task:
         chosen = self.assignment[i]
-        images = np.concatenate([self._images[c] for c in chosen])
-        x = torch.from_numpy(images).to(torch.float32) / 255
+        x = torch.from_numpy(np.concatenate([self._images[c] for c in chosen]))
         y = torch.arange(CLASSES_PER_TASK).repeat_interleave(IMAGES)
         rows = split_rows(y, CLASSES_PER_TASK, FRACTIONS, self._split_seeds[i])
         train, validation, test = (Split(x[r], y[r]) for r in rows)
         return Task(
             f"objects-{i:02d}", "multiclass", train, validation, test, CLASSES_PER_TASK,
-            tuple(" ".join(self.classes[c]) for c in chosen), f"objects-{self.setting}",
+            tuple(" ".join(self.classes[c]) for c in chosen), self.name, Scaling(255),
         )  # fmt: skip
 
 

@@ -1,0 +1,161 @@
+"""Cutting arrays into tasks. Everything here is a function of arrays and a random generator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from piaget.encoding import Encoding, Scaling
+from piaget.errors import SettingError, TaskError
+from piaget.tasks import Kind, Split, Task
+
+Rows = np.ndarray  # row numbers
+Fractions = tuple[float, float, float]  # of training, validation and test samples
+
+
+def draw_classes(
+    rng: np.random.Generator, classes: int, per_task: int, tasks: int | None, *, reuse: bool
+) -> list[list[int]]:
+    """The classes of each task. `reuse`: different tasks may have the same class.
+
+    Without reuse, and without a number of tasks, there are as many as the classes suffice for.
+    """
+    if per_task < 2 or per_task > classes:
+        raise SettingError(f"{per_task} classes a task; expected 2 to {classes}")
+    if reuse:
+        check_count("tasks", tasks)
+        return [rng.choice(classes, per_task, replace=False).tolist() for _ in range(tasks or 0)]
+    most = classes // per_task
+    check_count("tasks", tasks := most if tasks is None else tasks)
+    if tasks > most:
+        raise SettingError(
+            f"{tasks} tasks of {per_task} classes each; expected at most {most}, since there are {classes} "
+            "classes, none of which occurs in two tasks"
+        )
+    order = rng.permutation(classes)[: tasks * per_task]
+    return order.reshape(tasks, per_task).tolist()
+
+
+def divide(rng: np.random.Generator, n: int, fractions: Fractions) -> tuple[Rows, Rows, Rows]:
+    """Rows 0 .. n-1, shuffled: training, validation and test; what rounding leaves over is for test."""
+    check_fractions(fractions)
+    order = rng.permutation(n)
+    first = int(n * fractions[0] + 1e-9)
+    second = first + int(n * fractions[1] + 1e-9)
+    if fractions[2] == 0:
+        second = n
+    return order[:first], order[first:second], order[second:]
+
+
+def divide_with_all_classes(
+    rng: np.random.Generator, y: np.ndarray, fractions: Fractions
+) -> tuple[Rows, Rows, Rows]:
+    """`divide`, drawn again until no class is without a training sample (or it cannot be)."""
+    if y.dtype.kind == "f":
+        return divide(rng, len(y), fractions)
+    classes = len(np.unique(y))
+    for _ in range(100):
+        rows = divide(rng, len(y), fractions)
+        if len(np.unique(y[rows[0]])) == classes:
+            break
+    return rows
+
+
+def unusable(y: np.ndarray, parts: tuple[Rows, Rows, Rows], fractions: Fractions) -> str | None:
+    """Why samples divided like this are no task, if so. y: class numbers from 0, or values."""
+    if len(np.unique(y)) < 2:
+        return "it has a single sample" if len(y) < 2 else "its target is constant"
+    for part, share, name in zip(parts, fractions, ("training", "validation", "test"), strict=True):
+        if share > 0 and not len(part):
+            return f"its {len(y)} samples are too few: none is left for {name}"
+    if y.dtype.kind != "f" and len(np.unique(y[parts[0]])) <= y.max():
+        return f"a class has too few of its {len(y)} samples: none is left for training"
+    return None
+
+
+def limit(rows: Rows, y: np.ndarray, size: int | None, kind: Kind) -> Rows:
+    """At most `size` of the training rows, the first ones, but at least one of each class. y: all rows'."""
+    if size is None or size >= len(rows):
+        return rows
+    check_count("train_size", size)
+    if kind == "regression":
+        return rows[:size]
+    _, first = np.unique(y[rows], return_index=True)
+    if size < len(first):
+        raise SettingError(f"train_size={size}; expected {len(first)} or more, one sample of each class")
+    rest = np.setdiff1d(np.arange(len(rows)), first)  # sorted
+    return rows[np.sort(np.concatenate([first, rest[: size - len(first)]]))]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Rows of one array: x[rows], y[rows]. y: class numbers, or values."""
+
+    x: np.ndarray
+    y: np.ndarray
+    rows: Rows
+
+    def of_classes(self, classes: Sequence[int]) -> Part:
+        """Only these classes, numbered in the order they are given in."""
+        number = np.zeros(max(int(self.y.max(initial=0)), *classes) + 1, np.int64)
+        number[list(classes)] = np.arange(len(classes))
+        return Part(self.x, number[self.y], self.rows[np.isin(self.y[self.rows], classes)])
+
+    def split(self) -> Split | None:
+        if not len(self.rows):
+            return None
+        y = self.y[self.rows]
+        target = y.astype(np.float64) if y.dtype.kind == "f" else y.astype(np.int64)
+        return Split(torch.from_numpy(np.ascontiguousarray(self.x[self.rows])), torch.from_numpy(target))
+
+
+Parts = tuple[Part, Part, Part]  # training, validation, test
+
+
+def of_rows(x: np.ndarray, y: np.ndarray, rows: tuple[Rows, Rows, Rows]) -> Parts:
+    """All three parts from the same arrays."""
+    return Part(x, y, rows[0]), Part(x, y, rows[1]), Part(x, y, rows[2])
+
+
+def make_task(
+    name: str, kind: Kind, parts: Parts, *, stream: str, train_size: int | None = None,
+    labels: Sequence[Any] | None = None, scaling: Scaling | None = None, encoding: Encoding | None = None,
+) -> Task:  # fmt: skip
+    """A task of these parts; an empty one is absent. y: class numbers from 0, or values."""
+    x, y, rows = parts[0].x, parts[0].y, parts[0].rows
+    train = Part(x, y, limit(rows, y, train_size, kind)).split()
+    if train is None:
+        raise TaskError(f"task {name!r}: there are too few samples: none is left for training")
+    classes = 0 if kind == "regression" else len(labels) if labels else int(train.y.max()) + 1
+    return Task(
+        name, kind, train, parts[1].split(), parts[2].split(), classes,
+        None if labels is None else tuple(labels), stream, scaling or Scaling(), encoding,
+    )  # fmt: skip
+
+
+def classes_task(
+    name: str, parts: Parts, classes: Sequence[int], names: Sequence[Any], *, stream: str,
+    train_size: int | None = None, scaling: Scaling | None = None,
+) -> Task:  # fmt: skip
+    """The task of telling `classes` apart; the second of two is the positive one."""
+    chosen = parts[0].of_classes(classes), parts[1].of_classes(classes), parts[2].of_classes(classes)
+    kind: Kind = "binary" if len(classes) == 2 else "multiclass"
+    labels = [names[c] for c in classes]
+    return make_task(name, kind, chosen, stream=stream, train_size=train_size, labels=labels, scaling=scaling)
+
+
+def check_fractions(fractions: Fractions) -> None:
+    shares = tuple(fractions)
+    if len(shares) != 3 or min(shares) < 0 or shares[0] == 0 or abs(sum(shares) - 1) > 1e-6:
+        raise SettingError(
+            f"fractions={fractions}; expected three shares (train, validation, test) adding to 1"
+        )
+
+
+def check_count(name: str, count: Any) -> None:
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise SettingError(f"{name}={count!r}; expected a whole number, 1 or more")

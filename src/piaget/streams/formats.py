@@ -1,0 +1,278 @@
+"""Readers of the files' formats: bytes in, checked arrays out. Nothing in a file is executed."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import math
+import re
+import struct
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+
+from piaget.encoding import need
+from piaget.errors import DataError
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """Samples with class numbers, in the standard training and test parts.
+
+    x: (n, *shape), images as bytes or features as floats; y: (n,) int64; `names` of the classes.
+    """
+
+    train_x: np.ndarray
+    train_y: np.ndarray
+    test_x: np.ndarray
+    test_y: np.ndarray
+    names: tuple[Any, ...]
+
+
+# --- idx: MNIST and Fashion-MNIST -----------------------------------------------------------------------
+
+
+def idx_images(*paths: Path, shape: tuple[int, int], classes: int) -> Labelled:
+    """Training images, training labels, test images, test labels."""
+    arrays = [read_idx(path, dimensions) for path, dimensions in zip(paths, (3, 1, 3, 1), strict=True)]
+    for part in (0, 2):
+        images, labels = arrays[part], arrays[part + 1]
+        if images.shape[1:] != shape:
+            raise DataError(f"{paths[part]}: images of {images.shape[1:]} pixels; expected {shape}")
+        if len(images) != len(labels):
+            raise DataError(
+                f"{paths[part]} has {len(images)} images, but {paths[part + 1].name} {len(labels)} labels"
+            )
+        if labels.max(initial=0) >= classes:
+            raise DataError(f"{paths[part + 1]}: label {labels.max()}; expected 0 to {classes - 1}")
+    train_x, train_y, test_x, test_y = arrays
+    return Labelled(
+        train_x[:, None],
+        train_y.astype(np.int64),
+        test_x[:, None],
+        test_y.astype(np.int64),
+        tuple(range(classes)),
+    )
+
+
+def read_idx(path: Path, dimensions: int) -> np.ndarray:
+    """An idx file of bytes, packed (gzip) or not."""
+    data = path.read_bytes()
+    if data[:2] == b"\x1f\x8b":
+        try:
+            data = gzip.decompress(data)
+        except (EOFError, OSError, zlib.error) as error:
+            raise DataError(f"{path} is damaged or cut short: {error}") from error
+    magic = bytes([0, 0, 8, dimensions])
+    head = 4 + 4 * dimensions
+    if data[:4] != magic or len(data) < head:
+        raise DataError(
+            f"{path} is no idx file of bytes with {dimensions} dimensions: it begins with "
+            f"{data[:4].hex() or 'nothing'}; expected {magic.hex()}"
+        )
+    shape = struct.unpack(f">{dimensions}I", data[4:head])
+    if len(data) - head != math.prod(shape):
+        raise DataError(
+            f"{path} is cut short or too long: {len(data) - head:,} bytes of content; expected "
+            f"{math.prod(shape):,} for {' x '.join(map(str, shape))}"
+        )
+    return np.frombuffer(data, np.uint8, offset=head).reshape(shape)
+
+
+# --- .mat: the linear data sets and CUB -------------------------------------------------------------------
+
+
+def read_mat(path: Path, keys: tuple[str, ...]) -> dict[str, np.ndarray]:
+    loadmat = need("scipy.io", "MATLAB files").loadmat
+    try:
+        content = loadmat(path, variable_names=keys)
+    except NotImplementedError as error:
+        raise DataError(f"{path} is a MATLAB file of version 7.3; expected version 7 (save -v7)") from error
+    except Exception as error:  # the reader fails in many ways on what is no .mat file
+        raise DataError(f"{path} is damaged or no MATLAB file: {type(error).__name__}: {error}") from error
+    absent = [key for key in keys if key not in content]
+    if absent:
+        raise DataError(f"{path} has no {' and no '.join(map(repr, absent))}; expected {' and '.join(keys)}")
+    return {key: content[key] for key in keys}
+
+
+def mat_groups(path: Path, *, features: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """`feature` and `label`: one cell a task, of (n, features) and (n, 1)."""
+    content = read_mat(path, ("feature", "label"))
+    cells = {key: list(array.ravel()) if array.dtype == object else [] for key, array in content.items()}
+    if not cells["feature"] or len(cells["feature"]) != len(cells["label"]):
+        raise DataError(
+            f"{path}: {len(cells['feature'])} cells of features and {len(cells['label'])} of labels; "
+            "expected one of each a task"
+        )
+    groups = []
+    for i, (x, y) in enumerate(zip(cells["feature"], cells["label"], strict=True)):
+        y = np.asarray(y).ravel()
+        if x.ndim != 2 or x.shape != (len(y), features) or not len(y):
+            raise DataError(
+                f"{path}, task {i}: features of shape {x.shape} and {len(y)} labels; expected "
+                f"(samples, {features}) and as many labels"
+            )
+        groups.append((_finite(path, x).astype(np.float32), _finite(path, y)))
+    return groups
+
+
+def mat_features(train: Path, test: Path) -> Labelled:
+    """`X` (n, features) and `y` (n), numbered from 0."""
+    parts: list[np.ndarray] = []
+    for path in (train, test):
+        content = read_mat(path, ("X", "y"))
+        x, y = content["X"], content["y"].ravel()
+        if x.ndim != 2 or len(x) != len(y) or not len(y):
+            raise DataError(
+                f"{path}: X of shape {x.shape} and {len(y)} labels y; expected as many rows as labels"
+            )
+        y = _finite(path, y)
+        if not np.array_equal(y, np.round(y)) or y.min() < 0:
+            raise DataError(f"{path}: y holds {y.min()} to {y.max()}; expected class numbers from 0")
+        parts += [_finite(path, x).astype(np.float32), y.astype(np.int64)]
+    if parts[0].shape[1] != parts[2].shape[1]:
+        raise DataError(f"{train.name} has {parts[0].shape[1]} features, but {test.name} {parts[2].shape[1]}")
+    classes = int(parts[1].max()) + 1
+    absent = np.setdiff1d(np.arange(classes), parts[1])
+    if len(absent) or parts[3].max() >= classes:
+        raise DataError(
+            f"{train}: classes 0 to {max(classes - 1, int(parts[3].max()))} occur in the files, but "
+            "some of them have no training sample"
+        )
+    return Labelled(parts[0], parts[1], parts[2], parts[3], tuple(range(classes)))
+
+
+def _finite(path: Path, array: np.ndarray) -> np.ndarray:
+    if array.dtype.kind not in "fiub" or not np.isfinite(array).all():
+        raise DataError(f"{path} holds NaN, infinite values, or no numbers; expected finite numbers")
+    return array
+
+
+# --- CIFAR-100, the binary edition --------------------------------------------------------------------------
+
+RECORD = 2 + 3 * 32 * 32  # coarse label, fine label, red, green and blue planes
+
+
+def cifar100(path: Path) -> Labelled:
+    """Read from the archive, in which only three members are looked at; nothing is unpacked."""
+    members: dict[str, bytes] = {}
+    try:
+        with tarfile.open(path, "r:*") as archive:
+            for member in archive:
+                name = PurePosixPath(member.name).name
+                if name in ("train.bin", "test.bin", "fine_label_names.txt"):
+                    handle = archive.extractfile(member)
+                    if handle is None or member.size > 400e6:
+                        raise DataError(f"{path}: {name} is no plain file, or too large")
+                    members[name] = handle.read()
+    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
+        raise DataError(f"{path} is damaged or cut short: {error}") from error
+    if len(members) < 3:
+        raise DataError(
+            f"{path} holds {', '.join(members) or 'none'} of train.bin, test.bin and fine_label_names.txt; "
+            "expected the binary edition of CIFAR-100 with all three"
+        )
+    names = tuple(members["fine_label_names.txt"].decode("utf-8", "replace").split())
+    parts: list[np.ndarray] = []
+    for part in ("train.bin", "test.bin"):
+        if len(members[part]) % RECORD or not members[part]:
+            raise DataError(
+                f"{path}: {part} has {len(members[part]):,} bytes; expected a multiple of {RECORD:,}"
+            )
+        records = np.frombuffer(members[part], np.uint8).reshape(-1, RECORD)
+        labels = records[:, 1].astype(np.int64)
+        if labels.max() >= len(names):
+            raise DataError(f"{path}: {part} has label {labels.max()}, but there are {len(names)} names")
+        parts += [records[:, 2:].reshape(-1, 3, 32, 32), labels]
+    return Labelled(parts[0], parts[1], parts[2], parts[3], names)
+
+
+# --- Omniglot -----------------------------------------------------------------------------------------------
+
+CHARACTER = re.compile(r"images_(?:background|evaluation)/([^/]+)/(character\d+)/[^/]+\.png")
+SIDE = 105
+
+
+class Omniglot:
+    """Alphabets, read from the zip files when asked for. Pixels are 1 (paper) or 0 (ink), as in the files.
+
+    What was decoded is kept, a bit a pixel: 45 MB for all alphabets.
+    """
+
+    def __init__(self, *paths: Path) -> None:
+        self.members: dict[str, list[tuple[Path, str, str]]] = {}  # alphabet -> (file, member, character)
+        for path in paths:
+            for name in _zip_names(path):
+                found = CHARACTER.fullmatch(name)
+                if found:
+                    self.members.setdefault(found[1], []).append((path, name, found[2]))
+        if not self.members:
+            raise DataError(
+                f"{paths[0]} holds no characters; expected images_background/ALPHABET/characterNN/*.png"
+            )
+        self.alphabets = sorted(self.members)
+        self._packed: dict[str, np.ndarray] = {}
+
+    def size(self, alphabet: str) -> int:
+        return len(self.members[alphabet])
+
+    def labels(self, alphabet: str) -> tuple[np.ndarray, tuple[str, ...]]:
+        """(n,) class numbers, and the characters they stand for."""
+        characters = [character for _, _, character in self.members[alphabet]]
+        names, numbers = np.unique(characters, return_inverse=True)
+        return numbers.astype(np.int64), tuple(names.tolist())
+
+    def images(self, alphabet: str) -> np.ndarray:
+        """(n, 1, 105, 105) bytes, 0 or 1."""
+        if alphabet not in self._packed:
+            self._packed[alphabet] = np.packbits(self._decode(alphabet), axis=-1)
+        return np.unpackbits(self._packed[alphabet], axis=-1, count=SIDE)
+
+    def check(self) -> None:
+        """Decodes everything: a damaged picture is an error."""
+        for alphabet in self.alphabets:
+            self._decode(alphabet)
+
+    def _decode(self, alphabet: str) -> np.ndarray:
+        members = self.members[alphabet]
+        images = np.empty((len(members), 1, SIDE, SIDE), bool)
+        for path in {path for path, _, _ in members}:
+            with zipfile.ZipFile(path) as archive:
+                for i, (file, name, _) in enumerate(members):
+                    if file == path:
+                        images[i, 0] = _picture(path, archive, name)
+        return images
+
+
+def _zip_names(path: Path) -> Iterable[str]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    except (zipfile.BadZipFile, OSError, EOFError) as error:
+        raise DataError(f"{path} is damaged, cut short, or no zip file: {error}") from error
+    for name in names:
+        if name.startswith(("/", "\\")) or ".." in re.split(r"[/\\]", name) or ":" in name:
+            raise DataError(f"{path} holds {name!r}, a path that leads out of the folder: refused")
+    return names
+
+
+def _picture(path: Path, archive: zipfile.ZipFile, name: str) -> np.ndarray:
+    image_module = need("PIL.Image", "pictures")
+    try:
+        if archive.getinfo(name).file_size > 1 << 20:
+            raise DataError(f"{path}: {name} is too large for a picture of {SIDE} x {SIDE} pixels")
+        with image_module.open(io.BytesIO(archive.read(name)), formats=["PNG"]) as picture:
+            if picture.size != (SIDE, SIDE):
+                raise DataError(f"{path}: {name} has {picture.size} pixels; expected {SIDE} x {SIDE}")
+            return np.asarray(picture.convert("1"))
+    except DataError:
+        raise
+    except Exception as error:  # broken zip members and broken pictures fail in many ways
+        raise DataError(f"{path}: {name} is damaged: {type(error).__name__}: {error}") from error

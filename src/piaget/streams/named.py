@@ -1,0 +1,297 @@
+"""How each named stream is cut from its source (the paper's appendix, its table of data-set details).
+
+Every function takes the stream's name, the seed that all that is random comes from, the data folder,
+and options by keyword.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from dataclasses import replace
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from piaget.encoding import Scaling
+from piaget.errors import DataError
+from piaget.streams import sources
+from piaget.streams.cuts import (
+    Fractions,
+    Part,
+    Parts,
+    check_count,
+    classes_task,
+    divide,
+    divide_with_all_classes,
+    draw_classes,
+    make_task,
+    of_rows,
+)
+from piaget.streams.fetch import folders, open_source
+from piaget.streams.formats import Labelled, mat_features, read_idx
+from piaget.streams.lazy import LazyStream, MadeStream
+from piaget.streams.objects import Drawing, Objects
+from piaget.tasks import Kind, Task
+
+DataDir = str | os.PathLike[str] | None
+HALVES = (0.5, 0.0, 0.5)  # of the linear data sets: training, validation, test
+
+
+def generator(name: str, seed: int) -> np.random.Generator:
+    """Streams of one seed are drawn independently of each other."""
+    return np.random.default_rng([seed, zlib.crc32(name.encode())])
+
+
+# --- classes of one data set, some a task --------------------------------------------------------------
+
+
+def of_classes(
+    name: str, seed: int, data: Labelled, tasks: int, per_task: int, reuse: bool, train_size: int | None
+) -> LazyStream:
+    """The standard test part; of the standard training part, 80 % for training and 20 % for validation.
+
+    Divided once for the whole stream: no sample is for training in one task and for validation in
+    another.
+    """
+    rng = generator(name, seed)
+    classes = draw_classes(rng, len(data.names), per_task, tasks, reuse=reuse)
+    train, validation, _ = divide(rng, len(data.train_y), (0.8, 0.2, 0))
+    parts = (
+        Part(data.train_x, data.train_y, train),
+        Part(data.train_x, data.train_y, validation),
+        Part(data.test_x, data.test_y, np.arange(len(data.test_y))),
+    )
+    return _of_parts(name, seed, parts, classes, data.names, train_size)
+
+
+def _of_parts(
+    name: str,
+    seed: int,
+    parts: Parts,
+    classes: list[list[int]],
+    names: tuple[Any, ...],
+    train_size: int | None,
+) -> LazyStream:
+    x = parts[0].x
+    scaling = Scaling(float(x[parts[0].rows].max())) if x.dtype == np.uint8 else Scaling()
+
+    def make(i: int) -> Task:
+        return classes_task(
+            f"{name}-{i:02d}", parts, classes[i], names, stream=name, train_size=train_size, scaling=scaling
+        )
+
+    return MadeStream(name, seed, len(classes), make)
+
+
+def mnist(
+    name: str, seed: int, data_dir: DataDir, *, tasks: int = 10, train_size: int | None = None
+) -> LazyStream:
+    """Pairs of digits."""
+    return of_classes(name, seed, open_source(sources.MNIST, data_dir), tasks, 2, True, train_size)
+
+
+FASHION_NAMES = (
+    "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
+)  # fmt: skip
+
+
+def fashion(
+    name: str, seed: int, data_dir: DataDir, *, tasks: int = 10, train_size: int | None = None
+) -> LazyStream:
+    """Pairs of articles."""
+    data = replace(open_source(sources.FASHION, data_dir), names=FASHION_NAMES)
+    return of_classes(name, seed, data, tasks, 2, True, train_size)
+
+
+def cifar100(
+    name: str, seed: int, data_dir: DataDir, *, tasks: int = 20, train_size: int | None = None
+) -> LazyStream:
+    """Five classes a task, none in two tasks."""
+    return of_classes(name, seed, open_source(sources.CIFAR100, data_dir), tasks, 5, False, train_size)
+
+
+def cub(
+    name: str,
+    seed: int,
+    data_dir: DataDir,
+    *,
+    tasks: int = 20,
+    train_size: int | None = None,
+    features: str = "resnet18",
+) -> LazyStream:
+    """Ten species a task, none in two tasks. `features`: cub/train_FEATURES.mat of the data folder,
+    or a path with {split} in it, which stands for train and test."""
+    return of_classes(name, seed, cub_features(features, data_dir), tasks, 10, False, train_size)
+
+
+def cub_features(features: str, data_dir: DataDir) -> Labelled:
+    places = folders(data_dir)
+    if "{split}" in features:
+        return mat_features(Path(features.format(split="train")), Path(features.format(split="test")))
+    for folder in places:
+        pair = [folder / "cub" / f"{split}_{features}.mat" for split in ("train", "test")]
+        if features != "resnet18" and all(path.is_file() for path in pair):
+            return mat_features(*pair)
+    others = sorted(
+        path.stem.removeprefix("train_")
+        for folder in places
+        for path in (folder / "cub").glob("train_*.mat")
+        if path.with_name(path.name.replace("train_", "test_", 1)).is_file()
+    )
+    hint = f"Features that are there: {', '.join(others)}; choose by features=..." if others else ""
+    if features != "resnet18":
+        raise DataError(
+            f"there are no features {features!r} of CUB: no file cub/train_{features}.mat with its "
+            f"test_{features}.mat in {', '.join(map(str, places))}. {hint}".rstrip()
+        )
+    try:
+        return open_source(sources.CUB, data_dir)
+    except DataError as error:
+        raise DataError(f"{error}\n{hint}".rstrip()) from None
+
+
+def digits(
+    name: str, seed: int, data_dir: DataDir, *, tasks: int = 10, train_size: int | None = None
+) -> LazyStream:
+    """Pairs of digits from the 1,797 pictures of 8 x 8 that come with the package."""
+    folder = files("piaget.streams")
+    with (
+        as_file(folder / "digits-images-idx3-ubyte.gz") as images,
+        as_file(folder / "digits-labels-idx1-ubyte.gz") as labels,
+    ):
+        x, y = read_idx(images, 3)[:, None], read_idx(labels, 1).astype(np.int64)
+    rng = generator(name, seed)
+    classes = draw_classes(rng, 10, 2, tasks, reuse=True)
+    parts = of_rows(x, y, divide_with_all_classes(rng, y, (0.6, 0.2, 0.2)))
+    return _of_parts(name, seed, parts, classes, tuple(range(10)), train_size)
+
+
+# --- tasks that are given ---------------------------------------------------------------------------------
+
+
+def landmine(
+    name: str, seed: int, data_dir: DataDir, *, train_size: int | None = None, fractions: Fractions = HALVES
+) -> LazyStream:
+    """One field a task."""
+    return of_groups(name, seed, open_source(sources.LANDMINE, data_dir), "binary", train_size, fractions)
+
+
+def schools(
+    name: str, seed: int, data_dir: DataDir, *, train_size: int | None = None, fractions: Fractions = HALVES
+) -> LazyStream:
+    """One school a task."""
+    return of_groups(name, seed, open_source(sources.SCHOOLS, data_dir), "regression", train_size, fractions)
+
+
+def fera(
+    name: str, seed: int, data_dir: DataDir, *, train_size: int | None = None, fractions: Fractions = HALVES
+) -> LazyStream:
+    """One action unit of one person a task."""
+    return of_groups(name, seed, open_source(sources.FERA, data_dir), "binary", train_size, fractions)
+
+
+def of_groups(
+    name: str, seed: int, groups: list[tuple[np.ndarray, np.ndarray]], kind: Kind, train_size: int | None,
+    fractions: Fractions,
+) -> LazyStream:  # fmt: skip
+    """Tasks that are given as (x, y), in random order."""
+    rng = generator(name, seed)
+    order = rng.permutation(len(groups))
+    labels = None if kind == "regression" else np.unique(np.concatenate([y for _, y in groups]))
+    if labels is not None and len(labels) != 2:
+        raise DataError(f"{name}: there are {len(labels)} different labels; expected 2")
+    targets = [y.astype(np.float64) if labels is None else np.searchsorted(labels, y) for _, y in groups]
+    rows = [divide_with_all_classes(rng, y, fractions) for y in targets]
+    digits_of_number = len(str(len(groups) - 1))
+
+    def make(i: int) -> Task:
+        j = int(order[i])
+        return make_task(
+            f"{name}-{j:0{digits_of_number}d}", kind, of_rows(groups[j][0], targets[j], rows[j]), stream=name,
+            train_size=train_size, labels=None if labels is None else labels.tolist(),
+        )  # fmt: skip
+
+    return MadeStream(name, seed, len(groups), make)
+
+
+def omniglot(
+    name: str,
+    seed: int,
+    data_dir: DataDir,
+    *,
+    tasks: int | None = None,
+    train_size: int | None = None,
+    fractions: Fractions = (0.8, 0.1, 0.1),
+) -> LazyStream:
+    """One alphabet a task."""
+    archive = open_source(sources.OMNIGLOT, data_dir)
+    check_count("tasks", tasks := len(archive.alphabets) if tasks is None else tasks)
+    rng = generator(name, seed)
+    order = [archive.alphabets[i] for i in rng.permutation(len(archive.alphabets))]
+    labels = {alphabet: archive.labels(alphabet) for alphabet in order}
+    rows = {alphabet: divide_with_all_classes(rng, labels[alphabet][0], fractions) for alphabet in order}
+
+    def make(i: int) -> Task:
+        alphabet = order[i]
+        y, names = labels[alphabet]
+        parts = of_rows(archive.images(alphabet), y, rows[alphabet])
+        kind: Any = "binary" if len(names) == 2 else "multiclass"
+        return make_task(alphabet, kind, parts, stream=name, train_size=train_size, labels=names)
+
+    return MadeStream(name, seed, min(tasks, len(order)), make)
+
+
+def pixel_mnist(name: str, seed: int, data_dir: DataDir, *, tasks: int = 10, digit: int = 4) -> LazyStream:
+    """One picture of a digit a task: from a pixel's row and column to whether it is inked.
+
+    All pixels are for training, and for validation and test as well: nothing is generalised to.
+    """
+    data = open_source(sources.MNIST, data_dir)
+    pictures = np.flatnonzero(data.train_y == digit)
+    check_count("tasks", tasks)
+    if tasks > len(pictures):
+        raise DataError(f"{name}: {tasks} tasks, but there are {len(pictures)} pictures of the digit {digit}")
+    chosen = generator(name, seed).permutation(pictures)[:tasks]
+    height, width = data.train_x.shape[2:]
+    row, column = np.divmod(np.arange(height * width), width)
+    x = np.stack([row / (height - 1), column / (width - 1)], 1).astype(np.float32)
+
+    def make(i: int) -> Task:
+        picture = data.train_x[chosen[i]].ravel()
+        y = (picture / picture.max() > 0.3).astype(np.int64)
+        rows = np.arange(len(y))
+        return make_task(f"{name}-{i:02d}", "binary", of_rows(x, y, (rows, rows, rows)), stream=name)
+
+    return MadeStream(name, seed, tasks, make)
+
+
+# --- of several -------------------------------------------------------------------------------------------
+
+
+def combined(
+    name: str, seed: int, data_dir: DataDir, *, train_size: int | None = None, features: str = "resnet18"
+) -> LazyStream:
+    """The tasks of mnist, fashion and cub, in random order."""
+    streams = [
+        mnist("mnist", seed, data_dir, train_size=train_size),
+        fashion("fashion", seed, data_dir, train_size=train_size),
+        cub("cub", seed, data_dir, train_size=train_size, features=features),
+    ]
+    places = [(stream, i) for stream in streams for i in range(len(stream))]
+    order = generator(name, seed).permutation(len(places))
+
+    def make(i: int) -> Task:
+        stream, j = places[order[i]]
+        return replace(stream[j], stream=name)
+
+    return MadeStream(name, seed, len(places), make)
+
+
+def objects(
+    name: str, seed: int, data_dir: DataDir, *, setting: str = "random", drawing: Drawing | None = None
+) -> LazyStream:
+    """48 classes of drawn objects. `setting`: "random", or what is held out; the name may say it, too."""
+    return Objects(seed, setting if name == "objects" else name.removeprefix("objects-"), drawing)
