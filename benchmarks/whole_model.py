@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import statistics
 import sys
+from dataclasses import replace
 
 import torch
 from torch import nn
@@ -18,6 +19,7 @@ from torch import nn
 from benchmarks import naive
 from piaget.lab.table import mean_and_error, with_error
 from piaget.streams.objects import Objects
+from piaget.tasks import Split
 
 WIDTH, DEPTH, BATCH, EPOCHS, REPLAY, INITIAL = 64, 4, 32, 100, 5, 4
 
@@ -30,14 +32,17 @@ def batches(rows):
         yield [[(t, x[at], y[at], None) for t, at in groups]]
 
 
+def scaled(split):
+    return Split(split.x / 255, split.y)
+
+
 def train(seed: int, setting: str, past_learns: bool, epochs: int = EPOCHS) -> float:
     torch.manual_seed(seed)
-    stream = Objects(seed, setting)
     net = naive.MonolithicNet(DEPTH, 0.5)
     net.components.extend(nn.Linear(WIDTH, WIDTH) for _ in range(DEPTH))
     learner = naive.Learner(net)
     learner.watch(net.components.parameters())
-    data = [stream[i] for i in range(len(stream))]
+    data = [replace(t, train=scaled(t.train), test=scaled(t.test)) for t in Objects(seed, setting)]
     stored: list[tuple] = []
     for t, task in enumerate(data):
         net.encoders.append(nn.Sequential(nn.Flatten(), nn.Linear(task.train.x[0].numel(), WIDTH)))

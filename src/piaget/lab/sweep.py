@@ -7,7 +7,6 @@ rows in the output folder (written atomically); running the same sweep again ski
 from __future__ import annotations
 
 import csv
-import io
 import multiprocessing
 import os
 import queue
@@ -18,9 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from piaget.evaluation import COLUMNS, Row
+from piaget.evaluation import Row
+from piaget.lab.run import write_rows
 from piaget.lab.table import ALGORITHMS, BASES
-from piaget.storage import write_atomically
+from piaget.tasks import Task
 
 
 @dataclass(frozen=True)
@@ -36,17 +36,18 @@ class Method:
         return f"{self.structure}/{self.adaptation}/{self.algorithm}"
 
 
-# The paper's 14: joint training and no components make no sense with frozen components.
-PAPER_METHODS = tuple(
-    Method(base, algorithm)
-    for base in BASES
-    for algorithm in ALGORITHMS
-    if base != "fm" or algorithm in ("dynamic", "compositional")
-)
+def paper_methods(structure: str) -> list[Method]:
+    """The paper's 14: joint training and no components make no sense with frozen components.
 
-
-# The paper's settings for Objects, where they are not the library's defaults.
-PAPER_SETTINGS: dict[str, dict[str, Any]] = {"er": {"size": 5}}
+    Linear combinations have no expansion.
+    """
+    return [
+        Method(base, algorithm, structure)
+        for base in BASES
+        for algorithm in ALGORITHMS
+        if (base != "fm" or algorithm in ("dynamic", "compositional"))
+        and (structure != "linear" or algorithm != "dynamic")
+    ]
 
 
 @dataclass(frozen=True)
@@ -56,12 +57,14 @@ class Job:
     stream: str
     method: Method
     seeds: tuple[int, ...]
-    epochs: int
+    epochs: int | None = None  # None: the paper's
+    data_dir: Path | None = None
+    options: tuple[tuple[str, Any], ...] = ()  # of the stream
 
     def file(self, out: Path) -> Path:
-        seeds = f"{self.seeds[0]}-to-{self.seeds[-1]}"
-        name = f"{self.stream}_{self.method.name.replace('/', '_')}_{self.epochs}-epochs_seeds-{seeds}.csv"
-        return out / name
+        named = [self.stream, *(f"{name}-{value}" for name, value in self.options)]
+        named += [*self.method.name.split("/"), f"{self.epochs or 'default'}-epochs"]
+        return out / f"{'_'.join(named)}_seeds-{self.seeds[0]}-to-{self.seeds[-1]}.csv"
 
 
 Report = Callable[[dict[str, Any]], None]
@@ -70,21 +73,22 @@ Report = Callable[[dict[str, Any]], None]
 def run_job(job: Job, out: Path, report: Report) -> Path:
     """Trains a cohort over the whole stream; its rows go to a file when it is done."""
     import piaget
-    from piaget.adaptation import ADAPTATIONS
+    from piaget.lab.defaults import adaptation_of, settings_of
 
-    streams = [list(piaget.stream(job.stream, seed=seed)) for seed in job.seeds]
-    parts = PAPER_SETTINGS.get(job.method.adaptation, {})
-    adaptation = ADAPTATIONS[job.method.adaptation](**parts)
+    streams = [piaget.stream(job.stream, seed, job.data_dir, **dict(job.options)) for seed in job.seeds]
+    adaptation = adaptation_of(job.stream, job.method.adaptation)
+    settings = settings_of(job.stream, job.method.structure)
+    if job.epochs is not None:
+        settings["epochs"] = job.epochs
     cohort = piaget.Cohort(
         [
-            piaget.Learner(
-                job.method.structure, adaptation, job.method.algorithm, epochs=job.epochs, seed=seed
-            )
+            piaget.Learner(job.method.structure, adaptation, job.method.algorithm, seed=seed, **settings)
             for seed in job.seeds
         ]
     )
     total = len(streams[0])
     rows: list[Row] = []
+    past: list[list[Task]] = [[] for _ in streams]  # learned tasks, without most of their training data
     for i in range(total):
 
         def on_epoch(epoch: Any, i: int = i) -> None:
@@ -94,16 +98,13 @@ def run_job(job: Job, out: Path, report: Report) -> Path:
                      "task": i + 1, "stage": epoch.stage}
                 )  # fmt: skip
 
-        seen = [stream[: i + 1] for stream in streams]
-        for new in cohort.learn([tasks[-1] for tasks in seen], evaluate_on=seen, on_epoch=on_epoch):
+        tasks = [stream[i] for stream in streams]
+        seen = [[*earlier, task] for earlier, task in zip(past, tasks, strict=True)]
+        for new in cohort.learn(tasks, evaluate_on=seen, on_epoch=on_epoch):
             rows += new
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS)
-    writer.writeheader()
-    writer.writerows(rows)
-    path = job.file(out)
-    write_atomically(path, text.getvalue().encode())
-    return path
+        past = [[*earlier, task.lean()] for earlier, task in zip(past, tasks, strict=True)]
+    write_rows(job.file(out), rows)
+    return job.file(out)
 
 
 def read_rows(files: Sequence[Path]) -> Iterator[Row]:

@@ -21,13 +21,15 @@ ALGORITHMS = {
     "joint": "Joint",
     "no-components": "No Comp.",
 }
+UNITS = {"accuracy": "accuracy in %", "rmse": "rmse"}
 
 
 @dataclass(frozen=True)
 class Line:
-    """One method on one stream, in percent. `paper`: mean and standard error, if it has it."""
+    """One method on one stream: accuracy in percent, or rmse. `paper`: mean and standard error, if any."""
 
     stream: str
+    metric: str
     base: str
     algorithm: str
     seeds: int
@@ -46,19 +48,28 @@ class Line:
 
 @cache
 def paper() -> dict[str, Any]:
-    text = files("piaget.lab").joinpath("paper.json").read_text()
-    return json.loads(text)["soft-ordering"]
+    """The paper's numbers: {structure: {stream: {base: {algorithm: (mean, standard error)}}}}."""
+    return json.loads(files("piaget.lab").joinpath("paper.json").read_text())
 
 
-def final_by_seed(rows: Iterable[Row]) -> dict[tuple[str, str], dict[int, float]]:
-    """{(stream, method): {seed: mean over tasks of the last test accuracy}}."""
-    last: dict[tuple[str, str, int, str], float] = {}
+def reported(structure: str, stream: str, base: str, algorithm: str) -> tuple[float, float] | None:
+    """What the paper reports. Without components, the structure does not matter."""
+    for name, streams in paper().items():
+        if name == structure or (structure == "monolithic" and name != "source" and stream in streams):
+            found = streams.get(stream, {}).get(base, {}).get(algorithm)
+            return (found[0], found[1]) if found else None
+    return None
+
+
+def final_by_seed(rows: Iterable[Row]) -> dict[tuple[str, str, str], dict[int, float]]:
+    """{(stream, method, metric): {seed: mean over tasks of the last test score}}."""
+    last: dict[tuple[str, str, str, int, str], float] = {}
     for row in rows:
-        if row["split"] == "test" and row["metric"] == "accuracy":
-            last[row["stream"], row["method"], row["seed"], row["evaluated"]] = row["value"]
-    grouped: dict[tuple[str, str], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for (stream, method, seed, _), value in last.items():
-        grouped[stream, method][seed].append(value)
+        if row["split"] == "test" and row["metric"] in ("accuracy", "rmse"):
+            last[row["stream"], row["method"], row["metric"], row["seed"], row["evaluated"]] = row["value"]
+    grouped: dict[tuple[str, str, str], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for (stream, method, metric, seed, _), value in last.items():
+        grouped[stream, method, metric][seed].append(value)
     return {
         key: {seed: statistics.fmean(values) for seed, values in seeds.items()}
         for key, seeds in grouped.items()
@@ -74,33 +85,32 @@ def mean_and_error(values: list[float]) -> tuple[float, float]:
 def lines(rows: Iterable[Row]) -> list[Line]:
     """The table, ordered as the paper's."""
     found = []
-    for (stream, method), seeds in final_by_seed(rows).items():
+    for (stream, method, metric), seeds in final_by_seed(rows).items():
         structure, base, algorithm = method.split("/")
-        mean, error = mean_and_error([100 * value for value in seeds.values()])
-        known = paper().get(stream, {}) if structure in ("soft-ordering", "monolithic") else {}
-        reported = known.get(base, {}).get(algorithm)
-        found.append(
-            Line(stream, base, algorithm, len(seeds), mean, error, tuple(reported) if reported else None)
-        )
+        unit = 100 if metric == "accuracy" else 1
+        mean, error = mean_and_error([unit * value for value in seeds.values()])
+        known = reported(structure, stream, base, algorithm)
+        found.append(Line(stream, metric, base, algorithm, len(seeds), mean, error, known))
     bases, algorithms = list(BASES), list(ALGORITHMS)
     return sorted(found, key=lambda l: (l.stream, bases.index(l.base), algorithms.index(l.algorithm)))
 
 
-def with_error(mean: float, error: float) -> str:
-    return f"{mean:.1f}" if math.isnan(error) else f"{mean:.1f} ± {error:.1f}"
+def with_error(mean: float, error: float, metric: str = "accuracy") -> str:
+    digits = 1 if metric == "accuracy" else 2
+    return f"{mean:.{digits}f}" if math.isnan(error) else f"{mean:.{digits}f} ± {error:.{digits}f}"
 
 
 def markdown(table: list[Line]) -> str:
     """The table as Markdown."""
     text = [
-        "| stream | base | algorithm | seeds | accuracy | paper | difference in joint s.e. |",
-        "|---|---|---|---|---|---|---|",
+        "| stream | base | algorithm | seeds | metric | piaget | paper | difference in joint s.e. |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for line in table:
-        reported = with_error(*line.paper) if line.paper else ""
+        theirs = with_error(*line.paper, line.metric) if line.paper else ""
         off = "" if math.isnan(line.off) else f"{line.off:+.1f}"
         text.append(
             f"| {line.stream} | {BASES[line.base]} | {ALGORITHMS[line.algorithm]} | {line.seeds} | "
-            f"{with_error(line.mean, line.error)} | {reported} | {off} |"
+            f"{UNITS[line.metric]} | {with_error(line.mean, line.error, line.metric)} | {theirs} | {off} |"
         )
     return "\n".join(text) + "\n"

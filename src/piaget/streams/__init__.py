@@ -29,16 +29,18 @@ def stream(
     known = find(name)
     if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
         raise SettingError(f"seed={seed!r}; expected a whole number, 0 or more")
-    try:
-        inspect.signature(known.make).bind(name, seed, data_dir, **options)
-    except TypeError as error:
-        taken = [
-            p.name for p in inspect.signature(known.make).parameters.values() if p.kind == p.KEYWORD_ONLY
-        ]
+    unknown = [option for option in options if option not in stream_options(name)]
+    if unknown:
         raise SettingError(
-            f"stream {name!r}: {error}; its options are {', '.join(taken) or 'none'}"
-        ) from error
+            f"stream {name!r} has no option {unknown[0]!r}; its options are {', '.join(stream_options(name))}"
+        )
     return known.make(name, seed, data_dir, **options)
+
+
+def stream_options(name: str) -> list[str]:
+    """The options that a stream takes."""
+    parameters = inspect.signature(find(name).make).parameters.values()
+    return [parameter.name for parameter in parameters if parameter.kind == parameter.KEYWORD_ONLY]
 
 
 def find(name: str) -> Named:

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -18,6 +18,9 @@ from piaget.errors import DataError, DataNote, SettingError
 from piaget.streams.cuts import Fractions, Rows, check_fractions, make_task, of_rows, unusable
 from piaget.streams.lazy import LazyStream
 from piaget.tasks import KINDS, Kind, Task, split_rows
+
+if TYPE_CHECKING:
+    from piaget.learner import Learner
 
 MOST_LEVELS = 100  # of a category; more are names or numbers of things
 MOST_CLASSES = 20  # whole numbers with more different values are taken for quantities
@@ -103,6 +106,22 @@ def from_table(
     if shuffle:
         tasks = [tasks[i] for i in np.random.default_rng(seed).permutation(len(tasks))]
     return TableStream(stream, seed, encoding, tasks, skipped)
+
+
+def predict_table(learner: Learner, rows: Any) -> Any:
+    """A DataFrame of the rows with one more column, the prediction by the task of each row's group."""
+    frame = as_frame(rows)
+    encoding = next((e for e in map(learner.encoding, learner.tasks) if e is not None), None)
+    if encoding is None:
+        raise DataError("the learner has learned no task from a table: it has no columns to go by")
+    _check_columns("the table", list(frame.columns), [encoding.group])
+    groups = as_texts(frame[encoding.group])
+    answers = np.empty(len(frame), object)
+    for group in dict.fromkeys(groups):
+        if group is None:
+            raise DataError(f"row {list(groups).index(None)} has no {encoding.group}")
+        answers[groups == group] = learner.predict(frame[groups == group], group)
+    return frame.assign(**{f"predicted {encoding.target}": answers}).infer_objects()
 
 
 def read_table(table: Any) -> tuple[Any, str]:

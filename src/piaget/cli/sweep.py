@@ -1,4 +1,4 @@
-"""The command line."""
+"""piaget sweep: methods x seeds on streams, and the table of final performance."""
 
 from __future__ import annotations
 
@@ -7,64 +7,57 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from piaget.cli.common import add_data_dir, positive
+
+if TYPE_CHECKING:
+    from piaget.lab.table import Line
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
-    from piaget.errors import PiagetError
-
-    try:
-        return int(options.run(options))
-    except PiagetError as error:
-        print(f"piaget: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("\npiaget: stopped; finished methods are kept, run the same command to go on", file=sys.stderr)
-        return 130
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="piaget", description="Lifelong learning of compositional structures."
-    )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    sweep = commands.add_parser(
+def add(commands: Any) -> None:
+    parser = commands.add_parser(
         "sweep",
-        help="train methods on streams over several seeds, and print the table of final accuracy",
+        help="train methods on streams over several seeds, and print the table of final performance",
         description="Trains every adaptation x algorithm on every stream with the paper's settings, "
-        "the seeds of a method together as one cohort, and prints final accuracy with standard "
+        "the seeds of a method together as one cohort, and prints final performance with standard "
         "errors beside the paper's numbers. Methods that are already done in the output folder are "
         "not run again.",
     )
-    sweep.add_argument("streams", nargs="+", metavar="STREAM", help="objects-random, objects-circle, ...")
-    sweep.add_argument(
+    parser.add_argument(
+        "streams", nargs="+", metavar="STREAM", help="objects, mnist, ...: see piaget data list"
+    )
+    parser.add_argument(
+        "--structure", metavar="NAME",
+        help="linear, soft-ordering or soft-gating (default: the paper's for the stream)",
+    )  # fmt: skip
+    parser.add_argument(
         "--adaptations", nargs="+", default=["er"], metavar="NAME",
         help="er, ewc, nft, fm, or 'all' (default: er)",
     )  # fmt: skip
-    sweep.add_argument(
+    parser.add_argument(
         "--algorithms", nargs="+", default=["all"], metavar="NAME",
         help="dynamic, compositional, joint, no-components, or 'all' (default)",
     )  # fmt: skip
-    sweep.add_argument("--seeds", type=_positive, default=3, metavar="N", help="seeds 0 .. N-1 (default: 3)")
-    sweep.add_argument(
-        "--epochs", type=_positive, default=100, metavar="N", help="epochs a task (default: 100)"
+    parser.add_argument("--seeds", type=positive, default=3, metavar="N", help="seeds 0 .. N-1 (default: 3)")
+    parser.add_argument(
+        "--epochs",
+        type=positive,
+        metavar="N",
+        help="epochs a task (default: the paper's, 100 for most streams)",
     )
-    sweep.add_argument(
-        "--workers", type=_positive, default=2, metavar="N", help="worker processes (default: 2)"
+    parser.add_argument(
+        "--features", metavar="NAME", help="of cub and combined, such as resnet18_approx (default: resnet18)"
     )
-    sweep.add_argument(
+    parser.add_argument(
+        "--workers", type=positive, default=2, metavar="N", help="worker processes (default: 2)"
+    )
+    parser.add_argument(
         "--out", type=Path, default=Path("results"), metavar="DIR", help="output folder (default: results)"
     )
-    sweep.add_argument("--quiet", action="store_true", help="no progress, only the table")
-    sweep.set_defaults(run=_sweep)
-    return parser
-
-
-def _positive(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 1 or more")
-    return int(text)
+    parser.add_argument("--quiet", action="store_true", help="no progress, only the table")
+    add_data_dir(parser)
+    parser.set_defaults(run=_sweep)
 
 
 def _choose(names: Sequence[str], known: Sequence[str], what: str) -> list[str]:
@@ -79,19 +72,37 @@ def _choose(names: Sequence[str], known: Sequence[str], what: str) -> list[str]:
 
 
 def _sweep(options: argparse.Namespace) -> int:
+    import piaget
     from piaget.errors import SettingError
     from piaget.lab import sweep, table
-    from piaget.streams import STREAMS
+    from piaget.lab.defaults import structure_of
+    from piaget.streams import find, stream_options
 
-    streams = ["objects-random" if name == "objects" else name for name in options.streams]
-    streams = _choose(streams, list(STREAMS)[1:], "stream")
+    streams = ["objects-random" if name == "objects" else find(name).name for name in options.streams]
     adaptations = _choose(options.adaptations, list(table.BASES), "adaptation")
     algorithms = _choose(options.algorithms, list(table.ALGORITHMS), "algorithm")
-    methods = [m for m in sweep.PAPER_METHODS if m.adaptation in adaptations and m.algorithm in algorithms]
-    if not methods:
-        raise SettingError("fm (frozen components) goes with the algorithms dynamic and compositional")
+    if options.structure is not None:
+        _choose([options.structure], ("linear", "soft-ordering", "soft-gating"), "structure")
     seeds = tuple(range(options.seeds))
-    jobs = [sweep.Job(s, m, seeds, options.epochs) for s in streams for m in methods]
+    jobs = []
+    for stream in dict.fromkeys(streams):
+        if "features" in stream_options(stream) and options.features:
+            extra: tuple[tuple[str, Any], ...] = (("features", options.features),)
+        else:
+            extra = ()
+        methods = sweep.paper_methods(options.structure or structure_of(stream))
+        jobs += [
+            sweep.Job(stream, method, seeds, options.epochs, options.data_dir, extra)
+            for method in methods
+            if method.adaptation in adaptations and method.algorithm in algorithms
+        ]
+    if not jobs:
+        raise SettingError(
+            "none of these go together: fm (frozen components) goes with the algorithms dynamic and "
+            "compositional, linear combinations with all but dynamic"
+        )
+    for stream, extra in dict.fromkeys((job.stream, job.options) for job in jobs):
+        piaget.stream(stream, 0, options.data_dir, **dict(extra))  # files are found or downloaded first
     jobs.sort(key=sweep.expected_cost, reverse=True)
     before = sum(job.file(options.out).exists() for job in jobs)
     if before:
@@ -110,22 +121,23 @@ def _sweep(options: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def _show(lines: Sequence[Any]) -> None:
+def _show(lines: Sequence[Line]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from piaget.lab.table import ALGORITHMS, BASES, with_error
+    from piaget.lab.table import ALGORITHMS, BASES, UNITS, with_error
 
-    shown = Table(title="Final accuracy in %, mean ± standard error")
+    shown = Table(title="Final performance: mean ± standard error")
     for column, justify in (
         ("stream", "left"), ("base", "left"), ("algorithm", "left"), ("seeds", "right"),
-        ("piaget", "right"), ("paper (50 trials)", "right"),
+        ("metric", "left"), ("piaget", "right"), ("paper", "right"),
     ):  # fmt: skip
         shown.add_column(column, justify=justify)  # type: ignore[arg-type]
     for line in lines:
         shown.add_row(
             line.stream, BASES[line.base], ALGORITHMS[line.algorithm], str(line.seeds),
-            with_error(line.mean, line.error), with_error(*line.paper) if line.paper else "",
+            UNITS[line.metric], with_error(line.mean, line.error, line.metric),
+            with_error(*line.paper, line.metric) if line.paper else "",
         )  # fmt: skip
     Console().print(shown)
 
@@ -166,7 +178,3 @@ class _progress:
             if self.said.get(job) != step:
                 self.said[job] = step
                 print(f"{name}: {state}", file=sys.stderr, flush=True)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,38 @@
+"""The command `piaget`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from piaget.cli import data, predict, run, sweep
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="piaget", description="Lifelong learning of compositional structures."
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for command in (run, predict, sweep, data):
+        command.add(commands)
+    options = parser.parse_args(arguments)
+    from piaget.errors import PiagetError
+
+    with warnings.catch_warnings():
+        warnings.showwarning = _note
+        try:
+            return int(options.run(options))
+        except PiagetError as error:
+            print(f"piaget: {error}", file=sys.stderr)
+            return 2
+        except KeyboardInterrupt:
+            print("\npiaget: stopped; what was finished is kept", file=sys.stderr)
+            return 130
+
+
+def _note(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+    """Warnings as a user of a command wants them: the text, without a place in the code."""
+    print(f"piaget: note: {message}", file=sys.stderr)

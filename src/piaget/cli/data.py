@@ -1,0 +1,129 @@
+"""piaget data: which streams there are, getting their files, checking them, looking at them."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from piaget.cli.common import add_data_dir, positive
+
+
+def add(commands: Any) -> None:
+    parser = commands.add_parser(
+        "data",
+        help="list streams, download and check their files, draw their first tasks",
+        description="Files are looked for in --data-dir, then in the folder that PIAGET_DATA names, then "
+        "in the user's cache folder; what is absent is downloaded to the first of these that is writable.",
+    )
+    actions = parser.add_subparsers(required=True, metavar="ACTION")
+    for name, run, text in (
+        ("list", _list, "the streams: tasks, size, licence, and whether their files are there"),
+        ("fetch", _fetch, "download what is absent or damaged of a stream's files"),
+        ("verify", _verify, "check files by their hashes and by reading them"),
+        ("draw", _draw, "draw the first tasks of streams as pictures"),
+    ):
+        action = actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        if name != "list":
+            nargs, rest = ("*", " (default: all whose files are there)") if name == "verify" else ("+", "")
+            action.add_argument("streams", nargs=nargs, metavar="STREAM", help=f"see piaget data list{rest}")
+        if name == "draw":
+            action.add_argument(
+                "--out", type=Path, default=Path("."), metavar="DIR", help="for STREAM.png (default: .)"
+            )
+            action.add_argument("--seed", type=int, default=0, help="of the streams (default: 0)")
+            action.add_argument(
+                "--tasks", type=positive, default=4, metavar="N", help="how many (default: 4)"
+            )
+            action.add_argument("--features", metavar="NAME", help="of cub and combined (default: resnet18)")
+        add_data_dir(action)
+        action.set_defaults(run=run)
+
+
+def _list(options: argparse.Namespace) -> int:
+    from rich.console import Console
+    from rich.table import Table
+
+    from piaget.streams import STREAMS
+    from piaget.streams.fetch import find, folders
+
+    places = folders(options.data_dir)
+    shown = Table()
+    for column in ("stream", "tasks", "what one task is", "size", "licence", "files"):
+        shown.add_column(column, justify="right" if column in ("tasks", "size") else "left")
+    for stream in STREAMS.values():
+        files = [file for source in stream.sources for file in source.files]
+        there = sum(find(file, places) is not None for file in files)
+        state = "built in" if not files else "present" if there == len(files) else f"{there} of {len(files)}"
+        size = f"{sum(file.size for file in files) / 1e6:.1f} MB" if files else ""
+        licence = "; ".join(dict.fromkeys(source.licence for source in stream.sources))
+        shown.add_row(stream.name, str(stream.tasks), stream.what, size, licence, state)
+    console = Console()
+    console.print(shown) if console.is_terminal else Console(width=200).print(shown)
+    print("Folders:", ", ".join(str(folder) for folder in places))
+    return 0
+
+
+def _sources(names: list[str]) -> dict[str, Any]:
+    from piaget.streams import find
+
+    return {source.name: source for name in names for source in find(name).sources}
+
+
+def _fetch(options: argparse.Namespace) -> int:
+    from piaget.streams.fetch import fetch_source, folders
+    from piaget.streams.fetch import find as find_file
+
+    for source in _sources(options.streams).values():
+        fetch_source(source, options.data_dir)
+        for file in source.files:
+            print(f"{file.path}: {find_file(file, folders(options.data_dir))}")
+    for name in options.streams:
+        if not _sources([name]):
+            print(f"{name}: comes with the package, nothing to fetch")
+    return 0
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from piaget.errors import DataError
+    from piaget.streams import STREAMS
+    from piaget.streams.fetch import check, find, folders, matches
+
+    places, bad = folders(options.data_dir), 0
+    for source in _sources(options.streams or list(STREAMS)).values():
+        paths = [find(file, places) for file in source.files]
+        found = [path for path in paths if path is not None]
+        if len(found) < len(paths):
+            absent = [file.path for file, path in zip(source.files, paths, strict=True) if path is None]
+            if options.streams or found:
+                print(f"{source.name}: MISSING {', '.join(absent)} (piaget data fetch {source.name})")
+                bad += 1
+            continue
+        public = all(matches(path, file.hash) for path, file in zip(found, source.files, strict=True))
+        try:
+            check(source, found)
+        except DataError as error:
+            print(f"{source.name}: DAMAGED {error}")
+            bad += 1
+            continue
+        which = "the public files" if public else "but not the public files, by their hashes"
+        print(f"{source.name}: sound, {which}")
+    return 1 if bad else 0
+
+
+def _draw(options: argparse.Namespace) -> int:
+    import piaget
+    from piaget.streams import find, stream_options
+    from piaget.streams.drawing import draw
+
+    for name in options.streams:
+        find(name)
+    options.out.mkdir(parents=True, exist_ok=True)
+    for name in options.streams:
+        extra = (
+            {"features": options.features} if options.features and "features" in stream_options(name) else {}
+        )
+        path = options.out / f"{name}.png"
+        draw(piaget.stream(name, options.seed, options.data_dir, **extra), path, options.tasks)
+        print(path)
+    return 0

@@ -1,0 +1,34 @@
+"""piaget predict: answers of a learner for new rows of a table."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+
+def add(commands: Any) -> None:
+    parser = commands.add_parser(
+        "predict",
+        help="predict new rows of a table with a learner that piaget run has kept",
+        description="Adds a column of predictions to a table. Each row is answered by the task of its group.",
+    )
+    parser.add_argument("folder", type=Path, metavar="DIR", help="output folder of piaget run")
+    parser.add_argument(
+        "table", type=Path, metavar="FILE", help="CSV, TSV or Parquet, with the columns of training"
+    )
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="a CSV file to write")
+    parser.set_defaults(run=_predict)
+
+
+def _predict(options: argparse.Namespace) -> int:
+    import piaget
+    from piaget.storage import write_atomically
+    from piaget.streams.table import predict_table, read_table
+
+    learner = piaget.Learner.load(options.folder / "learner")
+    frame, _ = read_table(options.table)
+    answered = predict_table(learner, frame)
+    write_atomically(options.out, answered.to_csv(index=False).encode())
+    print(f"{options.out}: {len(answered)} rows with {answered.columns[-1]!r}")
+    return 0
