@@ -1,7 +1,13 @@
+import os
+from pathlib import Path
+
 import pytest
 import torch
 
+from tests.data_files import write_everything
+
 torch.set_num_threads(1)
+REAL_DATA = os.environ.pop("PIAGET_DATA", None)  # only tests that ask for real data see it
 
 
 @pytest.fixture(autouse=True)
@@ -10,3 +16,26 @@ def _no_global_randomness():
     before = torch.random.get_rng_state()
     yield
     assert torch.equal(before, torch.random.get_rng_state())
+
+
+@pytest.fixture(autouse=True)
+def _no_cache_folder(monkeypatch, tmp_path_factory):
+    """The user's own cache folder is not looked at, nor written to."""
+    empty = tmp_path_factory.mktemp("cache")
+    monkeypatch.setattr("piaget.streams.fetch.user_cache_path", lambda name: empty)
+
+
+@pytest.fixture
+def real_data():
+    """The folder of real data sets."""
+    if REAL_DATA is None:
+        pytest.skip("no real data: PIAGET_DATA does not name a folder")
+    return Path(REAL_DATA)
+
+
+@pytest.fixture(scope="session")
+def small_data(tmp_path_factory):
+    """A data folder with small files of every source."""
+    root = tmp_path_factory.mktemp("data")
+    write_everything(root)
+    return root

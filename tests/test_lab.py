@@ -36,14 +36,41 @@ def test_the_table_is_the_mean_over_tasks_then_over_seeds():
     assert second.paper == (86.3, 2.1)
     assert math.isnan(second.error)
     text = table.markdown([first, second])
-    assert "| objects-random | ER | Joint | 2 | 85.0 ± 5.0 | 89.1 ± 0.6 | -0.8 |" in text
+    assert "| objects-random | ER | Joint | 2 | accuracy in % | 85.0 ± 5.0 | 89.1 ± 0.6 | -0.8 |" in text
 
 
 def test_the_papers_table_is_whole():
-    assert set(table.paper()) == {"objects-random", "objects-circle", "objects-top-left", "objects-orange"}
-    for bases in table.paper().values():
-        assert sum(len(algorithms) for algorithms in bases.values()) == 14
-    assert len(sweep.PAPER_METHODS) == 14
+    paper = {name: streams for name, streams in table.paper().items() if name != "source"}
+    objects = {f"objects-{setting}" for setting in ("random", "circle", "top-left", "orange")}
+    pictures = {"mnist", "fashion", "cifar100", "omniglot"}
+    assert set(paper["soft-ordering"]) == objects | pictures | {"cub", "combined"}
+    assert set(paper["soft-gating"]) == pictures
+    assert set(paper["linear"]) == {"landmine", "schools", "fera"}
+    for structure, streams in paper.items():
+        for bases in streams.values():
+            count = sum(len(algorithms) for algorithms in bases.values())
+            assert count == (9 if structure == "linear" else 14)
+    assert len(sweep.paper_methods("soft-ordering")) == 14
+    assert {m.algorithm for m in sweep.paper_methods("linear")} == {"compositional", "joint", "no-components"}
+
+
+def test_what_the_paper_reports():
+    assert table.reported("soft-ordering", "mnist", "er", "dynamic") == (97.6, 0.2)
+    assert table.reported("soft-gating", "mnist", "er", "dynamic") == (98.2, 0.1)
+    assert table.reported("monolithic", "schools", "nft", "no-components") == (18.01, 1.04)
+    assert table.reported("monolithic", "omniglot", "er", "no-components") == (43.2, 4.2)
+    assert table.reported("soft-ordering", "digits", "er", "dynamic") is None
+    assert table.reported("linear", "mnist", "er", "joint") is None
+
+
+def test_regression_is_reported_by_its_error():
+    rows = [
+        row("linear/er/joint", seed, "t0", 10.0 + seed) | {"stream": "schools", "metric": "rmse"}
+        for seed in (0, 1)
+    ]
+    (line,) = table.lines(rows)
+    assert (line.mean, line.metric, line.paper) == (10.5, "rmse", (11.55, 0.09))
+    assert "| rmse | 10.50 ± 0.50 | 11.55 ± 0.09 |" in table.markdown([line])
 
 
 @pytest.fixture
@@ -98,7 +125,7 @@ def test_the_command(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["sweep", "mnist"], "stream 'mnist' is not known; expected objects-random"),
+        (["sweep", "minst"], "stream 'minst' is not known (did you mean 'mnist'?)"),
         (
             ["sweep", "objects", "--adaptations", "l2"],
             "adaptation 'l2' is not known; expected er, ewc, nft, fm",

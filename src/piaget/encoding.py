@@ -142,9 +142,10 @@ def as_numbers(name: str, values: Any) -> np.ndarray:
     numbers = pandas.to_numeric(values, errors="coerce").to_numpy(np.float64, na_value=np.nan)
     bad = np.flatnonzero(np.isinf(numbers) | (np.isnan(numbers) & values.notna().to_numpy(bool)))
     if len(bad):
+        value = values.iloc[int(bad[0])]
         raise DataError(
-            f"column {name!r} holds {values.iloc[int(bad[0])]!r} in row {int(bad[0])} (counted from 0); "
-            "expected finite numbers"
+            f"column {name!r} holds {repr(value) if isinstance(value, str) else value} in row "
+            f"{values.index[int(bad[0])]} (counted from 0); expected finite numbers"
         )
     return numbers
 

@@ -19,9 +19,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for command in (run, predict, sweep, data):
         command.add(commands)
     options = parser.parse_args(arguments)
-    from piaget.errors import PiagetError
+    from piaget.errors import DataNote, PiagetError
 
     with warnings.catch_warnings():
+        warnings.simplefilter("always", DataNote)
         warnings.showwarning = _note
         try:
             return int(options.run(options))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 
 def positive(text: str) -> int:
@@ -17,3 +18,11 @@ def add_data_dir(parser: argparse.ArgumentParser) -> None:
         "--data-dir", type=Path, metavar="DIR",
         help="where data files are looked for first (then: $PIAGET_DATA, the user's cache folder)",
     )  # fmt: skip
+
+
+def print_table(table: Any) -> None:
+    """A rich table: as wide as the terminal, and unbroken elsewhere."""
+    from rich.console import Console
+
+    console = Console()
+    (console if console.is_terminal else Console(width=200)).print(table)

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from piaget.cli.common import add_data_dir, positive
+from piaget.cli.common import add_data_dir, positive, print_table
 
 
 def add(commands: Any) -> None:
@@ -41,7 +41,6 @@ def add(commands: Any) -> None:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from rich.console import Console
     from rich.table import Table
 
     from piaget.streams import STREAMS
@@ -58,8 +57,7 @@ def _list(options: argparse.Namespace) -> int:
         size = f"{sum(file.size for file in files) / 1e6:.1f} MB" if files else ""
         licence = "; ".join(dict.fromkeys(source.licence for source in stream.sources))
         shown.add_row(stream.name, str(stream.tasks), stream.what, size, licence, state)
-    console = Console()
-    console.print(shown) if console.is_terminal else Console(width=200).print(shown)
+    print_table(shown)
     print("Folders:", ", ".join(str(folder) for folder in places))
     return 0
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from piaget.cli.common import add_data_dir, positive
+from piaget.cli.common import add_data_dir, positive, print_table
 
 if TYPE_CHECKING:
     from piaget.lab.table import Line
@@ -122,7 +122,6 @@ def _sweep(options: argparse.Namespace) -> int:
 
 
 def _show(lines: Sequence[Line]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     from piaget.lab.table import ALGORITHMS, BASES, UNITS, with_error
@@ -139,7 +138,7 @@ def _show(lines: Sequence[Line]) -> None:
             UNITS[line.metric], with_error(line.mean, line.error, line.metric),
             with_error(*line.paper, line.metric) if line.paper else "",
         )  # fmt: skip
-    Console().print(shown)
+    print_table(shown)
 
 
 class _progress:

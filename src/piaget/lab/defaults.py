@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from piaget.adaptation import ADAPTATIONS, Adaptation
+from piaget.adaptation import Adaptation, Replay, named_adaptation
 from piaget.components import Conv, Dense
 
 LINEAR: dict[str, Any] = {"structure": "linear"}
@@ -43,5 +43,4 @@ def settings_of(stream: str, structure: str) -> dict[str, Any]:
 
 def adaptation_of(stream: str, name: str) -> Adaptation:
     """Replay keeps one mini-batch a task, on objects 5 samples."""
-    size = {"size": 5} if name == "er" and stream.startswith("objects") else {}
-    return ADAPTATIONS[name](**size)
+    return Replay(5) if name == "er" and stream.startswith("objects") else named_adaptation(name)

@@ -11,12 +11,14 @@ import multiprocessing
 import os
 import queue
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from piaget.errors import DataNote
 from piaget.evaluation import Row
 from piaget.lab.run import write_rows
 from piaget.lab.table import ALGORITHMS, BASES
@@ -131,6 +133,7 @@ def _start_worker(channel: Any) -> None:
     import torch
 
     torch.set_num_threads(1)
+    warnings.simplefilter("ignore", DataNote)  # said before, by the process that asked for the sweep
 
 
 def _work(job: Job, out: Path) -> Path:

@@ -68,7 +68,7 @@ def _draw_pixels(task: Task, strip: Any) -> None:
     place = (task.train.x * (side - 1)).round().long()
     image[place[:, 0], place[:, 1]] = task.train.y.float()
     axes = strip.subplots()
-    axes.imshow(image, cmap="gray")
+    axes.imshow(image.numpy(), cmap="gray")
     axes.axis("off")
 
 
@@ -79,8 +79,8 @@ def _draw_features(task: Task, strip: Any) -> None:
     x, y = task.train.x[order].flatten(1).float(), task.train.y[order]
     x = (x - x.mean(0)) / x.std(0).clamp_min(1e-6)
     above, below = strip.subplots(2, 1, gridspec_kw={"height_ratios": [1, 5]})
-    above.imshow(y[None].float(), aspect="auto", cmap="viridis")
-    below.imshow(x.T, aspect="auto", cmap="RdBu_r", vmin=-2, vmax=2, interpolation="nearest")
+    above.imshow(y[None].float().numpy(), aspect="auto", cmap="viridis")
+    below.imshow(x.T.numpy(), aspect="auto", cmap="RdBu_r", vmin=-2, vmax=2, interpolation="nearest")
     for axes in (above, below):
         axes.set_xticks([])
         axes.set_yticks([])

@@ -76,7 +76,7 @@ def locate(
     found = [find(file, places) for file in source.files]
     absent = [file for file, path in zip(source.files, found, strict=True) if path is None]
     if absent:
-        fetch(absent, places, progress)
+        fetch(source, absent, places, progress)
     return [path or find(file, places) or Path() for file, path in zip(source.files, found, strict=True)]
 
 
@@ -93,7 +93,7 @@ def fetch_source(
         wrong = [file for file, path in pairs if path is None or not matches(path, file.hash)]
         if not wrong or None in paths:  # not even downloading worked
             raise
-        fetch(wrong, places, progress)
+        fetch(source, wrong, places, progress)
         check(source, locate(source, data_dir, progress))
 
 
@@ -104,8 +104,8 @@ def check(source: Source, paths: list[Path]) -> None:
         content.check()
 
 
-def fetch(files: list[File], places: list[Path], progress: Progress | None = None) -> None:
-    """Downloads files, with a bar if no other way to show progress is given."""
+def fetch(source: Source, files: list[File], places: list[Path], progress: Progress | None) -> None:
+    """Downloads files of a source, with a bar if no other way to show progress is given."""
     folder = _writable(places)
     with _bar(progress) as shown:
         for file in files:
@@ -113,11 +113,10 @@ def fetch(files: list[File], places: list[Path], progress: Progress | None = Non
                 download(file, folder, shown)
             except DataError as error:
                 raise DataError(
-                    f"{file.path} is missing, and could not be downloaded.\n"
+                    f"{file.path} is missing, and could not be downloaded:\n{error}\n"
                     f"Looked for in: {', '.join(map(str, places))}\n"
-                    f"{error}\n"
-                    f"With a network: piaget data fetch. Without one: get {file.addresses[0]} elsewhere, "
-                    f"and put it at {places[0] / file.path}"
+                    f"With a network: piaget data fetch {source.name}\n"
+                    f"Without one: get {file.addresses[0]} elsewhere, and put it at {places[0] / file.path}"
                 ) from None
 
 

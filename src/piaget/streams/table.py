@@ -171,7 +171,7 @@ def _without_missing(frame: Any, source: str, columns: list[str]) -> Any:
         )
     if missing.all():
         raise DataError(f"{source}: no row has both {' and '.join(columns)}")
-    return frame[~missing].reset_index(drop=True)
+    return frame[~missing]  # with its row numbers, for messages
 
 
 def _kind(given: str | None, target: str, values: Any) -> Kind:
@@ -257,8 +257,8 @@ def _parts(split: Any) -> np.ndarray:
     odd = next((i for i, text in enumerate(texts) if text not in PARTS), None)
     if odd is not None:
         raise DataError(
-            f"column {split.name!r} holds {split.iloc[odd]!r} in row {odd}; expected train, validation "
-            "or test"
+            f"column {split.name!r} holds {split.iloc[odd]!r} in row {split.index[odd]}; expected train, "
+            "validation or test"
         )
     return np.array([PARTS[text] for text in texts])
 

@@ -1,0 +1,182 @@
+"""The commands, as a user runs them."""
+
+import subprocess
+import sys
+
+import pandas
+import pytest
+
+import piaget
+from piaget.cli import main
+from tests.data_files import write_everything
+from tests.test_table import frame, only
+
+
+def piaget_command(*arguments, **environment):
+    import os
+
+    return subprocess.run(
+        [sys.executable, "-m", "piaget", *map(str, arguments)], capture_output=True, text=True,
+        env=os.environ | environment,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "command", ["", "run", "predict", "sweep", "data", "data list", "data fetch", "data draw"]
+)
+def test_every_command_explains_itself(command, capsys):
+    with pytest.raises(SystemExit) as end:
+        main([*command.split(), "--help"])
+    assert end.value.code == 0
+    text = capsys.readouterr().out
+    assert "usage: piaget" in text
+    if command in ("run", "sweep", "data list"):
+        assert "--data-dir" in text
+
+
+# --- data ---------------------------------------------------------------------------------------------------
+
+
+def test_data_list(small_data, capsys):
+    assert main(["data", "list", "--data-dir", str(small_data)]) == 0
+    text = capsys.readouterr().out
+    for name in piaget.streams.STREAMS:
+        assert f" {name} " in text
+    assert "built in" in text
+    assert "present" in text
+    assert "CC BY-SA 3.0" in text
+    assert "168.5 MB" in text
+    assert str(small_data) in text
+
+
+def test_data_list_without_files(tmp_path, capsys):
+    assert main(["data", "list", "--data-dir", str(tmp_path)]) == 0
+    assert "0 of 4" in capsys.readouterr().out
+
+
+def test_data_verify(tmp_path, capsys):
+    root = tmp_path / "data"
+    write_everything(root)
+    assert main(["data", "verify", "--data-dir", str(root)]) == 0
+    text = capsys.readouterr().out
+    assert "mnist: sound, but not the public files, by their hashes" in text
+    assert "omniglot: sound" in text
+    (root / "mnist" / "t10k-labels-idx1-ubyte.gz").write_bytes(b"gone wrong")
+    (root / "cub" / "test_resnet18.mat").unlink()
+    assert main(["data", "verify", "--data-dir", str(root)]) == 1
+    text = capsys.readouterr().out
+    assert "mnist: DAMAGED" in text
+    assert "cub: MISSING cub/test_resnet18.mat (piaget data fetch cub)" in text
+    assert main(["data", "verify", "landmine", "--data-dir", str(root)]) == 0
+
+
+def test_data_fetch_of_what_is_there(small_data, capsys):
+    assert main(["data", "fetch", "mnist", "objects", "--data-dir", str(small_data)]) == 0
+    text = capsys.readouterr().out
+    assert "train-images-idx3-ubyte.gz" in text
+    assert "objects: comes with the package, nothing to fetch" in text
+
+
+@pytest.mark.filterwarnings("ignore::piaget.errors.DataNote")
+@pytest.mark.parametrize(
+    "name", ["objects", "digits", "landmine", "schools", "cub", "combined", "omniglot", "pixel-mnist"]
+)
+def test_data_draw(name, small_data, tmp_path):
+    from PIL import Image
+
+    assert (
+        main(["data", "draw", name, "--data-dir", str(small_data), "--out", str(tmp_path), "--tasks", "2"])
+        == 0
+    )
+    with Image.open(tmp_path / f"{name}.png") as picture:
+        assert picture.width == 900
+        assert len(set(picture.convert("L").tobytes())) > 10  # something is drawn
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["data", "fetch", "mnits"], "did you mean 'mnist'"),
+        (["data", "draw", "nothing"], "is not known"),
+        (["run"], "give either a stream, or --table"),
+        (["run", "digits", "--table", "x.csv"], "give either a stream, or --table"),
+        (["run", "--table", "nothing.csv", "--group", "a", "--target", "b"], "nothing.csv does not exist"),
+        (["run", "digits", "--adaptation", "magic"], "magic"),
+        (["run", "digits", "--structure", "magic"], "magic"),
+        (["sweep", "digist"], "did you mean 'digits'"),
+        (["sweep", "digits", "--structure", "magic"], "structure 'magic' is not known"),
+        (["sweep", "landmine", "--algorithms", "dynamic"], "linear combinations with all but dynamic"),
+        (["predict", "nowhere", "x.csv", "--out", "y.csv"], "holds no learner"),
+    ],
+)
+def test_mistakes_get_one_line_and_a_code(arguments, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("piaget: ")
+    assert message in said
+    assert "Traceback" not in said
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- run and predict --------------------------------------------------------------------------------------
+
+
+def test_from_a_table_to_predictions(tmp_path):
+    """The practitioner's whole way, in a process of its own."""
+    table = only(frame(groups=5), "cost")
+    table.loc[3, "age"] = None
+    table.loc[5, "cost"] = None
+    table.to_csv(tmp_path / "costs.csv", index=False)
+    run = piaget_command(
+        "run", "--table", tmp_path / "costs.csv", "--group", "site", "--target", "cost", "--epochs", "2",
+        "--out", tmp_path / "out",
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    assert "piaget: note: costs: 1 of 200 rows have no site or no cost; left out" in run.stderr
+    assert "task 5 of 5, site 4: 2 epochs" in run.stderr
+    assert "site 3  rmse" in run.stdout
+    assert "mean of 5 tasks  rmse" in run.stdout
+    rows = pandas.read_csv(tmp_path / "out" / "rows.csv")
+    assert set(rows["evaluated"].dropna()) == {f"site {g}" for g in range(5)}
+    again = piaget_command(
+        "run",
+        "--table",
+        tmp_path / "costs.csv",
+        "--group",
+        "site",
+        "--target",
+        "cost",
+        "--out",
+        tmp_path / "out",
+    )
+    assert again.returncode == 2
+    assert "holds a learner already" in again.stderr
+    table[:50].drop(columns="cost").to_csv(tmp_path / "new.csv", index=False)
+    predict = piaget_command(
+        "predict", tmp_path / "out", tmp_path / "new.csv", "--out", tmp_path / "answers.csv"
+    )
+    assert predict.returncode == 0, predict.stderr
+    answers = pandas.read_csv(tmp_path / "answers.csv")
+    assert list(answers.columns) == ["site", "age", "ward", "visits", "predicted cost"]
+    assert len(answers) == 50
+    assert answers["predicted cost"].between(500, 2500).all()
+
+
+def test_run_a_stream(tmp_path, capsys):
+    out = tmp_path / "out"
+    assert main(["run", "digits", "--epochs", "2", "--train-size", "20", "--quiet", "--out", str(out)]) == 0
+    said = capsys.readouterr()
+    assert "mean of 10 tasks  accuracy" in said.out
+    assert said.err == ""
+    assert len(piaget.Learner.load(out / "learner").tasks) == 10
+
+
+def test_sweep_any_stream(small_data, tmp_path, capsys):
+    arguments = ["sweep", "landmine", "--epochs", "2", "--seeds", "2", "--workers", "1", "--quiet"]
+    assert main([*arguments, "--data-dir", str(small_data), "--out", str(tmp_path)]) == 0
+    said = capsys.readouterr()
+    assert "93.6 ± 0.1" in said.out  # the paper's, beside
+    table = (tmp_path / "table.md").read_text()
+    assert table.count("| landmine | ER |") == 3
+    assert "accuracy in %" in table

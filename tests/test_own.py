@@ -1,0 +1,254 @@
+"""Streams from one's own arrays, data sets and folders."""
+
+import io
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch.utils.data import Dataset, IterableDataset, TensorDataset
+
+import piaget
+from piaget.errors import DataError, DataNote, SettingError, TaskError
+from piaget.streams import from_arrays, from_datasets, from_folder
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(90, 5)).astype(np.float32)
+Y = np.arange(90) % 3
+GROUPS = np.repeat([3.0, 1.0, 2.0], 30)
+
+
+# --- arrays ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [np.asarray, torch.as_tensor])
+def test_arrays_with_groups(kind):
+    tasks = from_arrays(kind(X), kind(Y), kind(GROUPS), seed=1)
+    assert [t.name for t in tasks] == ["3", "1", "2"]
+    for i, task in enumerate(tasks):
+        rows = torch.cat([s.x for _, s in task.splits()])
+        assert sorted(map(tuple, rows.tolist())) == sorted(map(tuple, X[30 * i : 30 * i + 30].tolist()))
+
+
+def test_a_dictionary_of_arrays():
+    tasks = from_arrays({"a": (X[:40], Y[:40]), "b": (X[40:], Y[40:] / 7)}, name="mine")
+    assert [(t.name, t.kind, t.stream) for t in tasks] == [
+        ("a", "multiclass", "mine"),
+        ("b", "regression", "mine"),
+    ]
+
+
+def test_bytes_are_divided_by_one_number():
+    images = rng.integers(0, 200, (60, 3, 4, 4)).astype(np.uint8)
+    images[:30] //= 4
+    images[-1] = 200
+    tasks = from_arrays(images, np.arange(60) % 2, np.repeat([0, 1], 30))
+    assert {t.scaling.divisor for t in tasks} == {200.0}
+    assert {t.train.x.dtype for t in tasks} == {torch.uint8}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((X,), "needs x, y and groups"),
+        ((X, Y[:-1], GROUPS), "90 inputs, 89 targets"),
+        ((X, Y, GROUPS[:, None]), "groups of shape"),
+        (({"a": X},), "expected a pair"),
+        (({"a": (X, Y)}, Y), "takes no y"),
+        (({},), "no samples"),
+    ],
+)
+def test_arrays_that_do_not_fit(arguments, message):
+    with pytest.raises((SettingError, TaskError, DataError), match=message):
+        from_arrays(*arguments)
+
+
+def test_learning_from_bytes_equals_learning_from_floats():
+    """Divided when used, or before: the same learner."""
+    images = rng.integers(0, 256, (120, 1, 4, 4)).astype(np.uint8)
+    images[0] = 255
+    y, groups = np.arange(120) % 2, np.arange(120) // 30
+    floats = images.astype(np.float32) / 255
+    answers = []
+    for x in (images, floats):
+        learner = piaget.Learner(epochs=3, seed=0)
+        for task in from_arrays(x, y, groups):
+            learner.learn(task)
+        answers.append(learner.predict_proba(x[:20], "3"))
+    assert np.array_equal(*answers)
+
+
+# --- data sets ----------------------------------------------------------------------------------------------
+
+
+class Pairs(Dataset):
+    def __init__(self, samples):
+        self.samples, self.read = samples, 0
+
+    def __len__(self):
+        return len(self.samples)
+
+    def __getitem__(self, i):
+        self.read += 1
+        return self.samples[i]
+
+
+def test_data_sets():
+    tensors = TensorDataset(torch.from_numpy(X), torch.from_numpy(Y))
+    pairs = Pairs([(torch.from_numpy(x), int(y)) for x, y in zip(X, Y, strict=True)])
+    stream = from_datasets({"tensors": tensors, "pairs": pairs})
+    assert len(stream) == 2
+    assert pairs.read == 0
+    assert torch.equal(stream[0].train.x.sum(), from_datasets([tensors])[0].train.x.sum())
+    one, again = stream[1], stream[1]
+    assert one is again
+    assert pairs.read == 90
+    assert (one.kind, one.classes, one.input_shape) == ("multiclass", 3, (5,))
+    assert stream[0].name == "tensors"
+    assert from_datasets([tensors], name="mine")[0].name == "mine-00"
+
+
+def test_pairs_and_triples_of_data_sets():
+    parts = [
+        TensorDataset(
+            torch.from_numpy(X[i::3]), torch.from_numpy(Y.reshape(30, 3)[:, 0].copy() * 0 + np.arange(30) % 2)
+        )
+        for i in range(3)
+    ]
+    two, three = from_datasets([(parts[0], parts[1]), tuple(parts)])
+    assert two.validation is None
+    assert torch.equal(two.test.x, parts[1].tensors[0])
+    assert torch.equal(three.validation.x, parts[1].tensors[0])
+    assert torch.equal(three.test.x, parts[2].tensors[0])
+
+
+def test_pictures_and_targets_of_all_sorts():
+    pictures = [Image.fromarray(rng.integers(0, 256, (6, 5, 3), dtype=np.uint8)) for _ in range(20)]
+    colour = Pairs([(p, torch.tensor(i % 2)) for i, p in enumerate(pictures)])
+    grey = Pairs([(p.convert("L"), np.int64(i % 2)) for i, p in enumerate(pictures)])
+    values = Pairs([(np.float32(i), 0.1 * i) for i in range(20)])
+    first, second, third = from_datasets([colour, grey, values])
+    assert (first.input_shape, first.train.x.dtype) == ((3, 6, 5), torch.uint8)
+    assert second.input_shape == (1, 6, 5)
+    assert (third.input_shape, third.kind) == ((1,), "regression")
+
+
+class Endless(IterableDataset):
+    def __iter__(self):
+        return iter([(torch.ones(2) * i, i % 2) for i in range(20)])
+
+
+def test_an_iterable_data_set():
+    assert from_datasets([Endless()])[0].classes == 2
+
+
+@pytest.mark.parametrize(
+    ("dataset", "message"),
+    [
+        (Pairs([]), "the data set is empty"),
+        (Pairs([1, 2]), "sample 0 is no pair"),
+        (Pairs([(torch.ones(2), 0), (torch.ones(3), 1)]), "sample 1 has shape"),
+        (5, "a int is no data set"),
+        ([1, 2, 3, 4], "4 data sets"),
+    ],
+)
+def test_data_sets_that_do_not_fit(dataset, message):
+    with pytest.raises(TaskError, match=message):
+        from_datasets([dataset])[0]
+    with pytest.raises(SettingError, match="no data set"):
+        from_datasets([])
+
+
+# --- folders ------------------------------------------------------------------------------------------------
+
+
+def picture(path, size=(6, 5), mode="L", value=None):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shape = (size[0], size[1], 3) if mode == "RGB" else size
+    pixels = rng.integers(0, 256, shape, dtype=np.uint8) if value is None else np.full(shape, value, np.uint8)
+    Image.fromarray(pixels).save(path)
+
+
+def test_tasks_of_classes_of_pictures(tmp_path):
+    for t in range(3):
+        for c in ("cat", "dog"):
+            for i in range(10):
+                picture(tmp_path / f"site {t}" / c / f"{i}.png", value=80 * t + 40 * (c == "dog") + i)
+    (tmp_path / "site 0" / "cat" / "notes.txt").write_text("no picture")
+    (tmp_path / ".hidden").mkdir()
+    stream = from_folder(tmp_path, name="sites")
+    assert [t.name for t in stream] == ["site 0", "site 1", "site 2"]
+    task = stream[1]
+    assert (task.kind, task.labels, task.input_shape, task.stream) == (
+        "binary",
+        ("cat", "dog"),
+        (1, 6, 5),
+        "sites",
+    )
+    assert task.scaling.divisor == 255
+    values = torch.cat([s.x for _, s in task.splits()])[:, 0, 0, 0].tolist()
+    assert sorted(values) == sorted([80 + i for i in range(10)] + [120 + i for i in range(10)])
+    for _, split in task.splits():
+        assert ((split.x[:, 0, 0, 0] >= 120) == (split.y == 1)).all()
+    assert {len(t.train) for t in from_folder(tmp_path, train_size=4)} == {4}
+    with pytest.raises(SettingError, match="its tasks are given"):
+        from_folder(tmp_path, classes_per_task=2)
+
+
+def test_classes_cut_into_tasks(tmp_path):
+    for c in range(7):
+        for i in range(10):
+            picture(tmp_path / f"class {c}" / f"{i}.png", mode="RGB" if c == 6 else "L", value=c)
+    stream = from_folder(tmp_path, classes_per_task=2, seed=1)
+    assert len(stream) == 3
+    used = [label for task in stream for label in task.labels]
+    assert len(set(used)) == 6
+    for task in stream:
+        assert task.input_shape == (3, 6, 5)  # one class is in colour
+        for _, split in task.splits():
+            assert [f"class {v}" for v in split.x[:, 0, 0, 0].tolist()] == [
+                task.labels[c] for c in split.y.tolist()
+            ]
+    assert len(from_folder(tmp_path, classes_per_task=3, tasks=9, reuse=True)) == 9
+    assert [t.fingerprint() for t in stream] == [
+        t.fingerprint() for t in from_folder(tmp_path, classes_per_task=2, seed=1)
+    ]
+    with pytest.raises(SettingError, match="7 classes: classes_per_task must say"):
+        from_folder(tmp_path)
+
+
+def test_pictures_of_different_sizes(tmp_path):
+    for c in ("a", "b"):
+        for i in range(10):
+            picture(tmp_path / "t" / c / f"{i}.png", size=(6, 5 + (i == 3)))
+    with pytest.raises(
+        DataError, match=r"6 x 6 pixels, but .* has 6 x 5; expected one size: give size=\(6, 5\)"
+    ):
+        from_folder(tmp_path)
+    assert from_folder(tmp_path, size=(8, 4))[0].input_shape == (1, 8, 4)
+
+
+def test_folders_that_cannot_be_used(tmp_path):
+    with pytest.raises(DataError, match="does not exist"):
+        from_folder(tmp_path / "nowhere")
+    with pytest.raises(DataError, match="holds no pictures"):
+        from_folder(tmp_path)
+    for i in range(10):
+        picture(tmp_path / "t" / "only" / f"{i}.png")
+    with pytest.raises(DataError, match="holds a single class"):
+        from_folder(tmp_path)
+    for i in range(10):
+        picture(tmp_path / "t" / "other" / f"{i}.png")
+    for c in ("only", "other"):
+        picture(tmp_path / "small" / c / "0.png")
+    with pytest.warns(DataNote, match="'small' is skipped: its 2 samples are too few"):
+        assert len(from_folder(tmp_path)) == 1
+    bad = tmp_path / "t" / "only" / "bad.png"
+    bad.write_bytes(b"no picture")
+    with pytest.raises(DataError, match="damaged, or no picture"):
+        from_folder(tmp_path / "t", classes_per_task=2)
+    whole = io.BytesIO()
+    Image.fromarray(rng.integers(0, 256, (6, 5), dtype=np.uint8)).save(whole, "PNG")
+    bad.write_bytes(whole.getvalue()[:60])
+    with pytest.raises(DataError, match=r"bad\.png is damaged"):
+        from_folder(tmp_path / "t", classes_per_task=2)[0]
