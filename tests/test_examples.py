@@ -1,11 +1,15 @@
 """The examples run, and do what they say."""
 
+import itertools
 import re
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 import torch
+from PIL import Image
+from torch.utils.data import TensorDataset
 
 import piaget
 from examples import own_adaptation, own_component, own_stream, own_structure
@@ -39,13 +43,11 @@ def test_mixing_is_independent_per_component():
     assert not torch.allclose(weights.sum(0), torch.ones(4))
 
 
-def test_the_readme(monkeypatch, tmp_path):
-    """Every Python block of the README runs, in order, on a short stream with few epochs."""
-    text = (Path(__file__).parent.parent / "README.md").read_text()
-    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) >= 4
-    short = {"objects": piaget.stream, "learner": piaget.Learner}
-    monkeypatch.setattr(piaget, "stream", lambda name, seed: short["objects"](name, seed=seed)[:6])
+@pytest.fixture
+def names(monkeypatch, tmp_path, small_data):
+    """What the texts' Python blocks take for granted; with short streams and few epochs."""
+    whole = piaget.stream
+    monkeypatch.setattr(piaget, "stream", lambda name, seed: whole(name, seed, small_data)[:6])
 
     class Quick(piaget.Learner):
         def __init__(self, *args, **kwargs):
@@ -55,15 +57,48 @@ def test_the_readme(monkeypatch, tmp_path):
     monkeypatch.setattr(piaget, "Learner", Quick)
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
-    names = {
+    table = pandas.DataFrame({"age": rng.normal(size=400), "score": rng.normal(size=400)})
+    schools = table.assign(school=[f"school {i % 10}" for i in range(400)])
+    schools.to_csv("scores.csv", index=False)
+    schools.to_csv("next_year.csv", index=False)
+    for site, label, i in itertools.product(("a", "b"), ("cat", "dog"), range(8)):
+        picture = Image.fromarray(rng.integers(0, 256, (8, 8), dtype=np.uint8))
+        for folder in (tmp_path / "sites" / site / label, tmp_path / "animals" / f"{site} {label} {i % 2}"):
+            folder.mkdir(parents=True, exist_ok=True)
+            picture.save(folder / f"{i}.png")
+    sets = ("dataset_1", "dataset_2", "train_0", "train_1", "test_1", "train_2", "validation_2", "test_2")
+    data = TensorDataset(torch.from_numpy(rng.normal(size=(30, 4))), torch.arange(30) % 2)
+    return {
         "x": rng.normal(size=(30, 4)),
         "y": ["no", "yes", "maybe"] * 10,
         "new_x": rng.normal(size=(5, 4)),
+        "groups": [1] * 15 + [2] * 15,
+        "new_rows": table[:3],
+        **dict.fromkeys(sets, data),
     }
-    for block in blocks:
-        assert "x = stream[5].test.x" not in block or "predict(x" in block
+
+
+def blocks(path):
+    text = (Path(__file__).parent.parent / path).read_text()
+    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+
+
+@pytest.mark.filterwarnings("ignore::piaget.errors.DataNote")
+def test_the_readme(names, tmp_path):
+    """Every Python block of the README runs, in order."""
+    assert len(blocks("README.md")) >= 6
+    x = names["x"]
+    for block in blocks("README.md"):
         exec(block, names)
         if "x = stream[5].test.x" in block:
             assert names["learner"].tasks == [f"objects-{i:02d}" for i in range(6)]
-            names["x"] = rng.normal(size=(30, 4))
+            names["x"] = x
     assert (tmp_path / "my-learner" / "learner.json").is_file()
+
+
+def test_the_page_on_streams(names):
+    names |= {"piaget": piaget, "learner": piaget.Learner()}
+    assert len(blocks("docs/streams.md")) == 3
+    for block in blocks("docs/streams.md"):
+        exec(block, names)
+    assert len(names["later"]) == 10

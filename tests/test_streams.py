@@ -1,7 +1,6 @@
 """The named streams: the appendix's table on real data, and all of it on small files."""
 
 import re
-import time
 import warnings
 
 import numpy as np
@@ -81,15 +80,6 @@ def test_real_images_are_the_files_images(real_data):
     expected = labels[np.isin(labels, task.labels)] == task.labels[1]
     assert np.array_equal(task.test.y.numpy(), expected.astype(int))
     assert task.scaling.divisor == 255
-
-
-@NOT_PUBLIC
-@pytest.mark.parametrize("name", ["mnist", "fashion", "omniglot", "landmine", "schools", "pixel-mnist"])
-def test_the_first_real_task_is_ready_soon(name, real_data):
-    """A generous bound: what matters is that nothing reads or decodes a whole data set for minutes."""
-    start = time.monotonic()
-    assert len(piaget.stream(name, 0, real_data)[0].train) > 0
-    assert time.monotonic() - start < 20
 
 
 def test_a_learner_takes_each_real_stream(real_data):

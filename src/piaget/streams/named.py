@@ -76,7 +76,7 @@ def _of_parts(
     train_size: int | None,
 ) -> LazyStream:
     x = parts[0].x
-    scaling = Scaling(float(x[parts[0].rows].max())) if x.dtype == np.uint8 else Scaling()
+    scaling = Scaling(float(x.max())) if x.dtype == np.uint8 else Scaling()
 
     def make(i: int) -> Task:
         return classes_task(
