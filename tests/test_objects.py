@@ -19,7 +19,8 @@ def test_sixteen_three_way_tasks(setting):
         assert [len(s) for _, s in task.splits()] == [150, 60, 90]
         for _, split in task.splits():
             assert torch.bincount(split.y).tolist() == [len(split) // 3] * 3
-            assert 0 <= float(split.x.min()) <= float(split.x.max()) <= 1
+            assert split.x.dtype == torch.uint8
+        assert task.scaling.divisor == 255
         assert len(set(task.labels)) == 3
     assert len(names) == 16
 
@@ -100,5 +101,5 @@ def test_unknown_names_and_options():
         piaget.stream("objcts")
     with pytest.raises(piaget.SettingError, match="expected one of random, circle"):
         Objects(0, "purple")
-    with pytest.raises(piaget.SettingError, match="unexpected keyword"):
+    with pytest.raises(piaget.SettingError, match="has no option .size.; its options are setting, drawing"):
         piaget.stream("objects", size=3)

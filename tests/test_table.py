@@ -274,7 +274,7 @@ def test_files_that_are_no_tables(tmp_path, name, content, message):
 @pytest.fixture(scope="module")
 def learned():
     stream = from_table(only(frame(), "cost"), group="site", target="cost")
-    settings = {"structure": "linear", "algorithm": "compositional", "epochs": 1500, "learning_rate": 0.02}
+    settings = {"structure": "linear", "algorithm": "compositional", "epochs": 300, "learning_rate": 0.05}
     learner = piaget.Learner(**settings, seed=0)
     for task in stream:
         learner.learn(task)

@@ -58,6 +58,8 @@ def add(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    import torch
+
     import piaget
     from piaget.errors import SettingError
     from piaget.lab.defaults import adaptation_of, settings_of, structure_of
@@ -90,6 +92,7 @@ def _run(options: argparse.Namespace) -> int:
         **settings,
     )
     learner.check(stream[0])
+    torch.set_num_threads(1)  # more are slower: the matrices are small
     scores = run(learner, stream, options.out, quiet=options.quiet)
     _show(scores, learner.components)
     print(f"In {options.out}: learner/ (piaget.Learner.load), rows.csv (all scores).")
