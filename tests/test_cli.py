@@ -8,7 +8,7 @@ import pytest
 
 import piaget
 from piaget.cli import main
-from tests.data_files import write_everything
+from tests.data_files import write_everything, write_features
 from tests.test_table import frame, only
 
 
@@ -103,6 +103,9 @@ def test_data_draw(name, small_data, tmp_path):
         (["run", "--table", "nothing.csv", "--group", "a", "--target", "b"], "nothing.csv does not exist"),
         (["run", "digits", "--adaptation", "magic"], "magic"),
         (["run", "digits", "--structure", "magic"], "magic"),
+        (["run", "digits", "--option", "size=3"], "no option 'size'; its options are tasks, train_size"),
+        (["sweep", "digits", "--option", "features=x"], "no option 'features'; expected tasks, train_size"),
+        (["data", "draw", "digits", "--option", "x=1"], "no option 'x'"),
         (["sweep", "digist"], "did you mean 'digits'"),
         (["sweep", "digits", "--structure", "magic"], "structure 'magic' is not known"),
         (["sweep", "landmine", "--algorithms", "dynamic"], "linear combinations with all but dynamic"),
@@ -165,7 +168,10 @@ def test_from_a_table_to_predictions(tmp_path):
 
 def test_run_a_stream(tmp_path, capsys):
     out = tmp_path / "out"
-    assert main(["run", "digits", "--epochs", "2", "--train-size", "20", "--quiet", "--out", str(out)]) == 0
+    assert (
+        main(["run", "digits", "--epochs", "2", "--option", "train_size=20", "--quiet", "--out", str(out)])
+        == 0
+    )
     said = capsys.readouterr()
     assert "mean of 10 tasks  accuracy" in said.out
     assert said.err == ""
@@ -180,3 +186,60 @@ def test_sweep_any_stream(small_data, tmp_path, capsys):
     table = (tmp_path / "table.md").read_text()
     assert table.count("| landmine | ER |") == 3
     assert "accuracy in %" in table
+
+
+@pytest.mark.filterwarnings("ignore::piaget.errors.DataNote")
+def test_other_features_are_named_in_results(tmp_path, capsys):
+    data, out = str(tmp_path / "data"), str(tmp_path / "out")
+    write_features(tmp_path / "data" / "cub", "mine", features=7)
+    arguments = [
+        "sweep",
+        "cub",
+        "--algorithms",
+        "compositional",
+        "--epochs",
+        "2",
+        "--seeds",
+        "1",
+        "--workers",
+        "1",
+    ]
+    arguments += [
+        "--option",
+        "features=mine",
+        "--option",
+        "tasks=5",
+        "--quiet",
+        "--data-dir",
+        data,
+        "--out",
+        out,
+    ]
+    assert main(arguments) == 0
+    table = (tmp_path / "out" / "table.md").read_text()
+    assert "| cub/mine | ER | Compositional |" in table
+    assert "80.6 ± 0.3" in table  # the paper's, for comparison
+    assert main(["data", "list", "--data-dir", data]) == 0
+    assert "0 of 2; features: mine" in capsys.readouterr().out
+
+
+def test_what_cannot_be_learned_is_refused_before_training(tmp_path, capsys):
+    """Expansion needs validation data, which is noticed only after the initial tasks otherwise."""
+    table = only(frame(groups=6), "cost")
+    table["part"] = ["train", "test"] * (len(table) // 2)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    arguments = ["run", "--table", str(tmp_path / "t.csv"), "--group", "site", "--target", "cost"]
+    assert main([*arguments, "--split", "part", "--out", str(tmp_path / "out")]) == 2
+    said = capsys.readouterr().err
+    assert "'site 4': there is no validation split" in said
+    assert "epochs" not in said
+
+
+def test_pixel_pictures_adapt_every_hundredth_epoch():
+    from piaget.lab.defaults import algorithm_of
+
+    stages = algorithm_of("pixel-mnist", "compositional", None).schedule.stages()
+    assert len(stages) == 1000
+    assert [i + 1 for i, stage in enumerate(stages) if stage == "adaptation"] == list(range(100, 1001, 100))
+    assert algorithm_of("pixel-mnist", "joint", None) == "joint"
+    assert algorithm_of("mnist", "dynamic", None) == "dynamic"

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from piaget.errors import SettingError
 from piaget.streams import cuts
+from piaget.tasks import split_rows
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -29,6 +31,53 @@ def test_every_row_is_in_one_part(seed, n, fractions):
         assert len(parts[2]) == 0
     if fractions[1] == 0 and fractions[2] > 0:
         assert len(parts[1]) == 0
+
+
+@given(seeds, st.integers(30, 200))
+def test_the_seed_decides(seed, n):
+    """The same seed, the same rows and classes; another seed, others."""
+    y = np.arange(n) % 5
+
+    def cut(seed):
+        rng = np.random.default_rng(seed)
+        rows = cuts.divide(rng, n, (0.6, 0.2, 0.2))
+        all_classes = cuts.divide_with_all_classes(rng, y, (0.6, 0.2, 0.2))
+        classes = cuts.draw_classes(rng, 50, 5, 8, reuse=True)
+        return [part.tolist() for part in rows], [part.tolist() for part in all_classes], classes
+
+    assert cut(seed) == cut(seed)
+    assert all(mine != theirs for mine, theirs in zip(cut(seed), cut(seed + 1), strict=True))
+
+
+@given(seeds, st.integers(1, 5), st.integers(1, 60), shares())
+def test_rows_divided_class_by_class(seed, classes, n, fractions):
+    y = torch.arange(n) % classes
+    parts = split_rows(y, classes, fractions, seed % 2**31)
+    assert sorted(torch.cat(parts).tolist()) == list(range(n))
+    for part, share in zip(parts, fractions, strict=True):
+        if share == 0:
+            assert len(part) == 0
+        for c in range(classes):
+            count, size = int((y[part] == c).sum()), int((y == c).sum())
+            assert abs(count - share * size) <= 1
+    again = split_rows(y, classes, fractions, seed % 2**31)
+    assert all(torch.equal(mine, same) for mine, same in zip(parts, again, strict=True))
+
+
+@given(seeds, st.integers(1, 4), st.integers(1, 30), shares())
+def test_what_is_usable_makes_a_task(seed, classes, n, fractions):
+    """`unusable` says no exactly when a task cannot be made with all the parts asked for."""
+    y = np.arange(n) % classes
+    rows = cuts.divide(np.random.default_rng(seed), n, fractions)
+    reason = cuts.unusable(y, rows, fractions)
+    whole = all(len(part) for part, share in zip(rows, fractions, strict=True) if share)
+    fine = len(set(y)) > 1 and whole and set(y[rows[0]]) == set(y)
+    assert (reason is None) == fine
+    if fine:
+        labels = sorted(set(y.tolist()))
+        parts = cuts.of_rows(np.zeros((n, 2), np.float32), y, rows)
+        task = cuts.make_task("t", "multiclass", parts, stream="s", labels=labels)
+        assert sum(len(split) for _, split in task.splits()) == n
 
 
 def test_the_papers_sizes():

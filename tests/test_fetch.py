@@ -2,7 +2,10 @@
 
 import hashlib
 import http.server
+import os
 import re
+import subprocess
+import sys
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -39,6 +42,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.path.lstrip("/") in server.status:
             statuses = server.status[self.path.lstrip("/")]
             status = statuses.pop(0) if isinstance(statuses, list) else statuses
+            if status == "reset":
+                self.close_connection = True
+                return None
             if status != 200:
                 return self.send_error(status)
         content, start = server.content, 0
@@ -80,7 +86,7 @@ def get(server, folder, *paths, hash=SHA, addresses=None):
 
 def nothing_left(folder):
     """Neither a target nor a part of it."""
-    return [p.name for p in folder.rglob("*") if p.is_file() and not p.name.endswith(".lock")] == []
+    return [p.name for p in folder.rglob("*") if p.is_file()] == []
 
 
 def test_the_right_file(server, tmp_path):
@@ -89,7 +95,7 @@ def test_the_right_file(server, tmp_path):
     assert path == tmp_path / "sub" / "file.bin"
     assert [done for _, done, _ in progress] == sorted(done for _, done, _ in progress)
     assert progress[-1][1:] == (len(CONTENT), len(CONTENT))
-    assert [p.name for p in path.parent.iterdir() if not p.name.endswith(".lock")] == ["file.bin"]
+    assert [p.name for p in path.parent.iterdir()] == ["file.bin"]  # no locks or parts are left
     get(server, tmp_path)
     assert len(server.requests) == 1  # it is there already
 
@@ -149,6 +155,35 @@ def test_a_mirror_that_is_down(server, tmp_path):
     assert path.read_bytes() == CONTENT
 
 
+def test_a_connection_that_is_reset_is_tried_again(server, tmp_path):
+    server.status = {"file": ["reset", 200]}
+    path, _ = get(server, tmp_path)
+    assert path.read_bytes() == CONTENT
+    assert len(server.requests) == 2
+
+
+def test_a_whole_part_is_not_downloaded_again(server, tmp_path):
+    """As after a crash between the last byte and the move."""
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / ".file.bin.part").write_bytes(CONTENT)
+    path, _ = get(server, tmp_path)
+    assert path.read_bytes() == CONTENT
+    assert server.requests == []
+
+
+def test_an_endless_file_is_given_up(server, tmp_path):
+    server.content = bytes(1 << 20) * 40
+    with pytest.raises(DataError, match="broke off after"):
+        get(server, tmp_path)
+    assert sum(p.stat().st_size for p in tmp_path.rglob("*") if p.is_file()) < 10 << 20
+
+
+def test_a_folder_that_cannot_be_made(server, tmp_path):
+    (tmp_path / "sub").write_bytes(b"a file where a folder should be")
+    with pytest.raises(DataError, match="sub cannot be made"):
+        get(server, tmp_path)
+
+
 def test_a_busy_server_is_asked_again(server, tmp_path):
     server.status = {"file": [503, 429, 200]}
     path, _ = get(server, tmp_path)
@@ -197,9 +232,9 @@ def test_where_files_are_looked_for(server, tmp_path, monkeypatch):
 
 
 def test_absent_files_are_downloaded_to_the_first_writable_folder(server, tmp_path, monkeypatch):
-    blocked = tmp_path / "a file"
-    blocked.write_bytes(b"")
-    monkeypatch.setenv("PIAGET_DATA", str(blocked))  # no folder at all
+    monkeypatch.setenv("PIAGET_DATA", str(tmp_path))
+    writable = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path and writable(path, mode))
     monkeypatch.setattr(fetch, "user_cache_path", lambda name: tmp_path / "cache")
     assert fetch.open_source(source_of(server)) == CONTENT
     assert (tmp_path / "cache" / "data" / "set" / "file.bin").read_bytes() == CONTENT
@@ -213,7 +248,9 @@ def test_progress_is_shown_while_downloading(server, tmp_path, capsys):
 def test_another_file_is_used_with_a_note(server, tmp_path):
     (tmp_path / "set").mkdir()
     (tmp_path / "set" / "file.bin").write_bytes(b"mine")
-    with pytest.warns(DataNote, match=r"set/file.bin is not the public file by its hash; .* sound, and used"):
+    with pytest.warns(
+        DataNote, match=r"set/file.bin is not the public file by its hash, but can be read, and used"
+    ):
         assert fetch.open_source(source_of(server), tmp_path) == b"mine"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -237,6 +274,40 @@ def test_a_damaged_file_is_an_error_and_can_be_fetched_again(server, tmp_path):
     fetch.fetch_source(source, tmp_path)
     assert fetch.open_source(source, tmp_path) == CONTENT
     fetch.fetch_source(source, tmp_path)
+    assert len(server.requests) == 1
+
+
+def test_a_damaged_file_that_cannot_be_replaced(server, tmp_path, monkeypatch):
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "file.bin").write_bytes(b"damaged")
+    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)
+    with pytest.raises(DataError, match="It cannot be replaced there: remove it, or give another folder"):
+        fetch.fetch_source(source_of(server, read_only_right), tmp_path)
+    assert server.requests == []
+
+
+def test_folders_that_do_not_exist(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "data").mkdir()
+    assert fetch.folders("~/data")[0] == tmp_path / "data"
+    with pytest.raises(DataError, match=r"the data folder .*nowhere, which does not exist"):
+        fetch.folders(tmp_path / "nowhere")
+    monkeypatch.setenv("PIAGET_DATA", str(tmp_path / "mistyped"))
+    with pytest.raises(DataError, match=r"PIAGET_DATA names .*mistyped, which does not exist"):
+        fetch.folders(None)
+    assert not (tmp_path / "mistyped").exists()
+
+
+def test_two_processes_download_once(server, tmp_path):
+    code = (
+        "from pathlib import Path; from piaget.streams.fetch import download\n"
+        "from piaget.streams.sources import File\n"
+        f"file = File('f', ({server.address()!r},), {SHA!r}, 10**6)\n"
+        f"download(file, Path({str(tmp_path)!r}), lambda *a: None)"
+    )
+    running = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(3)]
+    assert [process.wait() for process in running] == [0, 0, 0]
+    assert (tmp_path / "f").read_bytes() == CONTENT
     assert len(server.requests) == 1
 
 

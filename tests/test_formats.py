@@ -2,11 +2,14 @@
 
 import gzip
 import re
+import tarfile
+import warnings
 import zipfile
 
 import numpy as np
 import pytest
 import scipy.io
+import scipy.sparse
 
 import piaget
 from piaget.errors import DataError
@@ -48,7 +51,7 @@ def test_idx_packed_or_not(tmp_path):
     ("change", "message"),
     [
         ({"train-labels-idx1": idx(np.arange(5))}, "has 200 images, but train-labels-idx1-ubyte.gz 5 labels"),
-        ({"train-labels-idx1": idx(np.full(200, 11))}, "label 11; expected 0 to 9"),
+        ({"train-labels-idx1": idx(np.full(200, 11))}, "training label 11; expected 0 to 9"),
         (
             {"train-images-idx3": idx(np.zeros((200, 27, 28)))},
             r"images of \(27, 28\) pixels; expected \(28, 28\)",
@@ -87,15 +90,20 @@ def cells(*arrays):
     return out
 
 
+def groups(feature, label):
+    return {"feature": cells(*[feature] * 29), "label": cells(*[label] * 29)}
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         ({"feature": cells(np.ones((3, 9)))}, "has no 'label'; expected feature and label"),
         ({"X": 1, "y": 2}, "has no 'feature' and no 'label'"),
-        ({"feature": np.ones((3, 9)), "label": np.ones((3, 1))}, "expected one of each a task"),
-        ({"feature": cells(np.ones((3, 8))), "label": cells(np.ones((3, 1)))}, r"expected \(samples, 9\)"),
-        ({"feature": cells(np.ones((3, 9))), "label": cells(np.ones((4, 1)))}, "and 4 labels"),
-        ({"feature": cells(np.full((3, 9), np.nan)), "label": cells(np.ones((3, 1)))}, "NaN"),
+        ({"feature": np.ones((3, 9)), "label": np.ones((3, 1))}, "expected 29 of each, one a task"),
+        ({"feature": cells(*[X] * 3), "label": cells(*[Y] * 3)}, "3 cells of features"),
+        (groups(np.ones((3, 8)), np.ones((3, 1))), r"expected \(samples, 9\)"),
+        (groups(np.ones((3, 9)), np.ones((4, 1))), "and 4 labels"),
+        (groups(np.full((3, 9), np.nan), np.ones((3, 1))), "NaN"),
     ],
 )
 def test_mat_files_of_another_layout(tmp_path, content, message):
@@ -111,7 +119,9 @@ def test_mat_files_of_another_layout(tmp_path, content, message):
         ({"X": np.ones((3, 4)), "y": np.arange(2)}, "as many rows as labels"),
         ({"X": np.ones((3, 5)), "y": np.arange(3)}, "has 4 features, but test_mine.mat 5"),
         ({"X": np.ones((3, 4)), "y": np.array([0, 1, 0.5])}, "class numbers from 0"),
-        ({"X": np.ones((3, 4)), "y": np.array([0, 1, 99])}, "no training sample"),
+        ({"X": np.ones((3, 4)), "y": np.array([0, 1, 99])}, "class 20 has no training sample"),
+        ({"X": np.ones((3, 4)), "y": np.array([0, 1, 2])}, "class 3 has no test sample"),
+        ({"X": scipy.sparse.csc_matrix(np.ones((3, 4))), "y": np.arange(3)}, "expected a full matrix"),
     ],
 )
 def test_features_that_do_not_fit_together(tmp_path, test, message):
@@ -134,8 +144,22 @@ def test_bad_cifar(tmp_path):
     with pytest.raises(DataError, match="expected the binary edition"):
         formats.cifar100(path)
     write_cifar(path, train=1, test=1, names=50)
-    with pytest.raises(DataError, match="label 99, but there are 50 names"):
+    with pytest.raises(DataError, match="training label 99; expected 0 to 49"):
         formats.cifar100(path)
+    write_cifar(path, train=1, test=1, names=120)
+    with pytest.raises(DataError, match="class class_100 has no training sample"):
+        formats.cifar100(path)
+
+
+def test_links_in_an_archive_are_refused(tmp_path):
+    path = tmp_path / "links.tar.gz"
+    for target in ("nowhere", "train.bin", "/etc/passwd"):
+        with tarfile.open(path, "w:gz") as archive:
+            link = tarfile.TarInfo("cifar-100-binary/train.bin")
+            link.type, link.linkname = tarfile.SYMTYPE, target
+            archive.addfile(link)
+        with pytest.raises(DataError, match="is no plain file"):
+            formats.cifar100(path)
 
 
 def test_hostile_zip_paths_are_refused(tmp_path):
@@ -179,7 +203,26 @@ def test_bad_omniglot(tmp_path):
             archive_.images("Greek")
         with pytest.raises(DataError, match=message):
             archive_.check()
+    with warnings.catch_warnings(), zipfile.ZipFile(path, "w") as archive:
+        warnings.simplefilter("ignore")  # zipfile warns of what is tested here
+        for _ in range(2):
+            archive.writestr(inner, png())
+    with pytest.raises(DataError, match="holds a picture twice, such as images_background/Greek"):
+        formats.Omniglot(path)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("readme.txt", b"nothing here")
     with pytest.raises(DataError, match="holds no characters"):
         formats.Omniglot(path)
+
+
+@pytest.mark.filterwarnings("ignore::piaget.errors.DataNote")
+def test_packed_again_in_another_order_it_is_the_same_stream(tmp_path):
+    write_omniglot(tmp_path / "omniglot")
+    before = [task.fingerprint() for task in piaget.stream("omniglot", 0, tmp_path)]
+    for path in (tmp_path / "omniglot").iterdir():
+        with zipfile.ZipFile(path) as archive:
+            members = [(name, archive.read(name)) for name in archive.namelist()]
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, data in reversed(members):
+                archive.writestr(name, data)
+    assert [task.fingerprint() for task in piaget.stream("omniglot", 0, tmp_path)] == before

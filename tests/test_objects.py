@@ -101,5 +101,5 @@ def test_unknown_names_and_options():
         piaget.stream("objcts")
     with pytest.raises(piaget.SettingError, match="expected one of random, circle"):
         Objects(0, "purple")
-    with pytest.raises(piaget.SettingError, match="has no option .size.; its options are setting, drawing"):
+    with pytest.raises(piaget.SettingError, match=r"has no option .size.; its options are setting, drawing"):
         piaget.stream("objects", size=3)

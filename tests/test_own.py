@@ -63,6 +63,34 @@ def test_arrays_that_do_not_fit(arguments, message):
         from_arrays(*arguments)
 
 
+def test_the_kind_is_that_of_all_groups():
+    y = np.concatenate([np.arange(30) % 3, np.arange(30) % 2 + 0.5])
+    tasks = from_arrays(X[:60], y, np.repeat(["a", "b"], 30))
+    assert {t.kind for t in tasks} == {"regression"}
+
+
+def test_bytes_may_be_given_divided():
+    """Bytes, or the same as fractions: one answer. Fractions that are not divided are refused."""
+    stream = piaget.stream("digits")
+    learner = piaget.Learner(epochs=2, initial_tasks=1)
+    learner.learn(stream[0])
+    x = stream[0].test.x
+    answers = learner.predict_proba(x, "digits-00")
+    assert torch.equal(learner.predict_proba(x.float() / 16, "digits-00"), answers)
+    assert torch.equal(learner.predict_proba(x.long(), "digits-00"), answers)
+    with pytest.raises(TaskError, match="fractions up to 16; expected bytes, as in training"):
+        learner.predict(x.float(), "digits-00")
+
+
+def test_wrong_divisors_and_fractions():
+    with pytest.raises(TaskError, match="expected a positive number with bytes"):
+        piaget.Task.from_arrays("t", X, Y, divisor=2.0)
+    with pytest.raises(SettingError, match="three shares"):
+        piaget.Task.from_arrays("t", X, Y, fractions=(0, 0.5, 0.5))
+    task = piaget.Task.from_arrays("t", X[:5], X[:5, 0], fractions=(0.5, 0.5, 0), kind="regression")
+    assert (len(task.train), len(task.validation), task.test) == (2, 3, None)
+
+
 def test_learning_from_bytes_equals_learning_from_floats():
     """Divided when used, or before: the same learner."""
     images = rng.integers(0, 256, (120, 1, 4, 4)).astype(np.uint8)
@@ -130,6 +158,7 @@ def test_pictures_and_targets_of_all_sorts():
     first, second, third = from_datasets([colour, grey, values])
     assert (first.input_shape, first.train.x.dtype) == ((3, 6, 5), torch.uint8)
     assert second.input_shape == (1, 6, 5)
+    assert first.scaling.divisor == second.scaling.divisor == 255
     assert (third.input_shape, third.kind) == ((1,), "regression")
 
 
@@ -149,6 +178,7 @@ def test_an_iterable_data_set():
         (Pairs([1, 2]), "sample 0 is no pair"),
         (Pairs([(torch.ones(2), 0), (torch.ones(3), 1)]), "sample 1 has shape"),
         (5, "a int is no data set"),
+        (Pairs([(torch.ones(2), torch.eye(3)[i % 3]) for i in range(9)]), r"sample 0 has shape \(3,\)"),
         ([1, 2, 3, 4], "4 data sets"),
     ],
 )
@@ -209,11 +239,46 @@ def test_classes_cut_into_tasks(tmp_path):
             assert [f"class {v}" for v in split.x[:, 0, 0, 0].tolist()] == [
                 task.labels[c] for c in split.y.tolist()
             ]
-    assert len(from_folder(tmp_path, classes_per_task=3, tasks=9, reuse=True)) == 9
+    with pytest.raises(SettingError, match="7 classes: classes_per_task must say"):
+        from_folder(tmp_path)
+
+
+def test_a_reused_class_is_divided_once(tmp_path):
+    for c in range(5):
+        for i in range(10):
+            picture(tmp_path / f"class {c}" / f"{i}.png")
+    stream = from_folder(tmp_path, classes_per_task=3, tasks=9, reuse=True)
+    assert len(stream) == 9
+    samples = {"train": set(), "validation": set(), "test": set()}
+    for task in stream:
+        for part, split in task.splits():
+            samples[part] |= {x.numpy().tobytes() for x in split.x}
+            assert torch.bincount(split.y).tolist() == [{"train": 6}.get(part, 2)] * 3  # every class alike
+    assert {part: len(found) for part, found in samples.items()} == {
+        "train": 30,
+        "validation": 10,
+        "test": 10,
+    }
+
+
+def test_classes_are_cut_alike_by_the_same_seed(tmp_path):
+    for c in range(7):
+        for i in range(10):
+            picture(tmp_path / f"class {c}" / f"{i}.png")
+    stream = from_folder(tmp_path, classes_per_task=2, seed=1)
     assert [t.fingerprint() for t in stream] == [
         t.fingerprint() for t in from_folder(tmp_path, classes_per_task=2, seed=1)
     ]
-    with pytest.raises(SettingError, match="7 classes: classes_per_task must say"):
+    other = from_folder(tmp_path, classes_per_task=2, seed=2)
+    assert [t.fingerprint() for t in stream] != [t.fingerprint() for t in other]
+
+
+def test_pictures_of_many_bits_are_refused(tmp_path):
+    for c in ("a", "b"):
+        for i in range(10):
+            (tmp_path / "t" / c).mkdir(parents=True, exist_ok=True)
+            Image.fromarray(np.full((4, 4), 3000 + i, np.uint16)).save(tmp_path / "t" / c / f"{i}.png")
+    with pytest.raises(DataError, match="more than 8 bits a pixel"):
         from_folder(tmp_path)
 
 

@@ -118,16 +118,33 @@ def test_same_seed_same_stream(name, small_data):
 
 
 @NOT_PUBLIC
-@pytest.mark.parametrize("name", ["mnist", "fashion", "cub", "cifar100"])
+@pytest.mark.parametrize("name", [name for name in STREAMS if name != "pixel-mnist"])
 def test_no_sample_is_for_two_purposes(name, small_data):
-    """Over the whole stream: what trains one task validates no other. The first pixels identify a sample."""
-    stream = piaget.stream(name, 1, small_data)
-    train = {tuple(x.flatten()[:30].tolist()) for task in stream for x in task.train.x}
-    validation = {tuple(x.flatten()[:30].tolist()) for task in stream for x in task.validation.x}
-    test = {tuple(x.flatten()[:30].tolist()) for task in stream for x in task.test.x}
-    assert not train & validation
-    assert not train & test
-    assert not validation & test
+    """Over the whole stream: what trains one task neither validates nor tests another."""
+    samples = {"train": set(), "validation": set(), "test": set()}
+    for task in piaget.stream(name, 1, small_data):
+        for part, split in task.splits():
+            samples[part] |= {x.numpy().tobytes() for x in split.x}
+    assert samples["train"]
+    assert not samples["train"] & samples["validation"]
+    assert not samples["train"] & samples["test"]
+    assert not samples["validation"] & samples["test"]
+
+
+@NOT_PUBLIC
+@pytest.mark.parametrize("name", ["landmine", "schools", "fera"])
+def test_linear_data_is_halved(name, small_data):
+    for task in piaget.stream(name, 1, small_data):
+        assert task.validation is None
+        assert len(task.test) - len(task.train) in (0, 1)
+
+
+@NOT_PUBLIC
+@pytest.mark.parametrize("name", ["landmine", "schools", "fera", "omniglot", "combined"])
+def test_the_order_of_given_tasks_is_drawn(name, small_data):
+    orders = [tuple(names_of(piaget.stream(name, seed, small_data))) for seed in range(4)]
+    assert len(set(orders)) > 1
+    assert len({tuple(sorted(order)) for order in orders}) == 1
 
 
 @NOT_PUBLIC
@@ -287,6 +304,8 @@ def test_digits_are_learned():
         ("digits", {"tasks": 0}, "tasks=0"),
         ("digits", {"seed": -1}, "seed=-1"),
         ("digits", {"seed": 1.5}, "seed=1.5"),
+        ("digits", {"train_size": "20"}, "train_size='20'"),
+        ("objects-circle", {"setting": "orange"}, "expected one of them to say it"),
         ("digits", {"train_size": 1}, "one sample of each class"),
     ],
 )
@@ -310,5 +329,14 @@ def test_other_features_of_birds(small_data, tmp_path):
     assert piaget.stream("cub", 0, tmp_path, features="mine")[0].input_shape == (7,)
     pattern = str(tmp_path / "cub" / "{split}_mine.mat")
     assert piaget.stream("cub", 0, features=pattern)[0].input_shape == (7,)
-    with pytest.raises(DataError, match=r"no features 'other' of CUB.*Features that are there: mine;"):
+    assert piaget.stream("cub", 0, tmp_path, features="mine")[0].stream == "cub/mine"  # results are filed so
+    assert piaget.stream("cub", 0, features=pattern)[0].stream == "cub/own_mine.mat"
+    with pytest.raises(DataError, match=r"cub/train_other.mat is missing") as error:
         piaget.stream("cub", 0, tmp_path, features="other")
+    assert "Features of CUB that are there: mine; choose by the option features" in str(error.value)
+    assert "With a network" not in str(error.value)
+
+
+def test_seeds_of_numpy():
+    one, same = piaget.stream("digits", np.int64(3)), piaget.stream("digits", 3)
+    assert one[0].fingerprint() == same[0].fingerprint()

@@ -158,6 +158,8 @@ def test_new_rows_are_encoded_alike():
         stream.encoding.encode(pandas.DataFrame({"ward": ["red"]}))
     with pytest.raises(DataError, match="column 'age' holds 'old' in row 1"):
         stream.encoding.encode(pandas.DataFrame({"age": [1, "old"], "ward": "red", "visits": 1}))
+    with pytest.raises(DataError, match=r"a dict is no table.*for one row, give"):
+        stream.encoding.encode({"age": 1, "ward": "red", "visits": 1})
     with pytest.raises(DataError, match="column 'age' holds inf in row 0"):
         stream.encoding.encode(pandas.DataFrame({"age": [np.inf], "ward": "red", "visits": 1}))
 
@@ -244,7 +246,7 @@ def test_tables_that_cannot_be_used(change, options, message):
 
 
 def test_constant_columns_are_left_out():
-    table = only(frame(), "cost").assign(country="here", one=1)
+    table = only(frame(), "cost").assign(country="here", one=0.1)
     with pytest.warns(DataNote, match="constant in the training rows: country, one"):
         stream = from_table(table, group="site", target="cost")
     assert stream.encoding.inputs == ["age", "ward=blue", "ward=green", "ward=red", "visits"]
@@ -322,6 +324,51 @@ def test_a_group_that_comes_later(learned):
     assert task.input_shape == stream[0].input_shape
     assert task.scaling == stream[0].scaling
     assert learner.try_task(task)
+
+
+def test_codes_stay_what_they_are(tmp_path):
+    """In the new file all codes look like numbers; in the old one, not."""
+    n = 240
+    codes = np.resize(["01", "02", "A1"], n)
+    table = pandas.DataFrame({
+        "site": np.resize(["001", "002", "003", "004"], n), "code": codes, "age": np.arange(n) % 7,
+        "cost": (codes == "02") * 50.0 + np.arange(n) % 7,
+    })  # fmt: skip
+    table.to_csv(tmp_path / "old.csv", index=False)
+    stream = from_table(tmp_path / "old.csv", group="site", target="cost", kind="regression")
+    assert [task.name for task in stream] == ["001", "002", "003", "004"]
+    learner = piaget.Learner("linear", "er", "compositional", epochs=300, learning_rate=0.05)
+    for task in stream:
+        learner.learn(task)
+    new = table[(table["code"] != "A1")][:40]
+    new.drop(columns="cost").to_csv(tmp_path / "new.csv", index=False)
+    answers = predict_table(learner, tmp_path / "new.csv")
+    assert np.abs(answers["predicted cost"] - new["cost"].to_numpy()).max() < 15
+    later = from_table(tmp_path / "old.csv", encoding=learner.encoding("001"))
+    assert torch.equal(later[0].train.x, stream[0].train.x)
+
+
+def test_a_limited_task_limits_what_is_known_of_the_columns():
+    table = only(frame(), "cost").assign(rare=np.resize([f"level {i}" for i in range(40)], 240))
+    few = from_table(table, group="site", target="cost", train_size=3)
+    levels = next(c for c in few.encoding.columns if c.name == "rare").levels
+    assert len(levels) <= 18  # six groups of three rows
+    y = torch.cat([task.scaling.targets(task.train.y) for task in few])
+    assert float(y.mean()) == pytest.approx(0, abs=1e-6)
+
+
+def test_evaluating_with_another_encoding_is_refused(learned):
+    _, learner = learned
+    other = from_table(only(frame(seed=5), "cost"), group="site", target="cost")
+    with pytest.raises(piaget.TaskError, match="scaled or encoded otherwise"):
+        learner.evaluate(other)
+
+
+def test_the_encoding_is_saved_once(learned, tmp_path):
+    stream, learner = learned
+    learner.save(tmp_path)
+    assert (tmp_path / "learner.json").read_text().count('"age"') == 1
+    assert piaget.Learner.load(tmp_path).encoding("site 5") == stream.encoding
 
 
 def test_pending_tasks_keep_their_encoding(tmp_path):

@@ -112,7 +112,6 @@ def test_bytes_stay_bytes():
         ),
         (lambda: piaget.Task.from_arrays("t", X, Y, kind="ranking"), "expected one of binary, multiclass"),
         (lambda: piaget.Task.from_arrays("t", X[:3], [0, 1, 0]), "too few to divide"),
-        (lambda: piaget.Task.from_arrays("t", X, Y, fractions=(0.5, 0.2, 0.2)), "adding to 1"),
         (lambda: piaget.Task.from_arrays("t", X, Y, test=(X[:0], Y[:0])), "'t', test: the split is empty"),
         (
             lambda: piaget.Task.from_arrays("t", X, Y, test=(X[:, :1], Y)),

@@ -44,7 +44,8 @@ def check_same(progress: Progress, task: Task) -> None:
 def _check_inputs(settings: Settings, state: State, task: Task) -> None:
     model = settings.model
     for name, split in task.splits():
-        if not bool(torch.isfinite(split.x.to(settings.torch_dtype)).all()):
+        narrow = split.x.is_floating_point() and split.x.dtype != settings.torch_dtype
+        if narrow and not bool(torch.isfinite(split.x.to(settings.torch_dtype)).all()):
             raise TaskError(f"{name}: inputs are too large for {settings.dtype}; expected finite numbers")
     if settings.encoder == "none":
         model.components.check_input(task.input_shape)

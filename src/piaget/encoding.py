@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from piaget.errors import DataError
@@ -18,7 +19,7 @@ from piaget.errors import DataError
 
 @dataclass(frozen=True)
 class Scaling:
-    """Inputs are divided by `divisor`; values y of a regression are learned as (y - mean) / spread.
+    """Bytes are divided by `divisor`; values y of a regression are learned as (y - mean) / spread.
 
     A task holds its data as it was given (images as bytes); this is applied when it is used.
     """
@@ -27,8 +28,11 @@ class Scaling:
     mean: float = 0.0
     spread: float = 1.0
 
-    def inputs(self, x: Tensor) -> Tensor:
-        return x if self.divisor == 1 else x / self.divisor
+    def inputs(self, x: Tensor, device: str, dtype: torch.dtype) -> Tensor:
+        """Whole numbers are divided; fractions are taken for divided already."""
+        divides = self.divisor != 1 and not x.is_floating_point()
+        x = x.to(device, dtype)
+        return x.div_(self.divisor) if divides else x
 
     def targets(self, y: Tensor) -> Tensor:
         """Class numbers (whole) stay as they are."""
@@ -86,6 +90,11 @@ class Encoding:
         """The names of the inputs, in order."""
         return [name for column in self.columns for name in column.inputs]
 
+    @property
+    def categories(self) -> list[str]:
+        """The columns that are categories."""
+        return [column.name for column in self.columns if column.levels is not None]
+
     def encode(self, rows: Any) -> np.ndarray:
         """Rows (a table, or a list of dictionaries) -> (n, inputs) float32. Other columns are ignored."""
         frame = as_frame(rows)
@@ -98,13 +107,11 @@ class Encoding:
         return np.concatenate([column.encode(frame[column.name]) for column in self.columns], 1)
 
 
-def to_json(encoding: Encoding | None) -> Any:
-    return None if encoding is None else dataclasses.asdict(encoding)
+def to_json(encoding: Encoding) -> Any:
+    return dataclasses.asdict(encoding)
 
 
-def from_json(data: Any) -> Encoding | None:
-    if data is None:
-        return None
+def from_json(data: Any) -> Encoding:
     columns = [c | {"levels": None if c["levels"] is None else tuple(c["levels"])} for c in data["columns"]]
     return Encoding(
         tuple(Column(**column) for column in columns),
@@ -130,7 +137,10 @@ def as_frame(table: Any) -> Any:
     pandas = need("pandas", "tables")
     if hasattr(table, "to_pandas"):  # polars, pyarrow
         table = table.to_pandas()
-    frame = pandas.DataFrame(table)
+    try:
+        frame = pandas.DataFrame(table)
+    except (ValueError, TypeError) as error:
+        raise DataError(f"a {type(table).__name__} is no table: {error}; for one row, give [row]") from error
     return frame.set_axis([str(name) for name in frame.columns], axis=1).reset_index(drop=True)
 
 

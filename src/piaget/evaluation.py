@@ -54,8 +54,7 @@ def tensors(settings: Settings, split: Split, scaling: Scaling) -> tuple[Tensor,
     """A split's inputs and targets, where and as the learner computes."""
     y = scaling.targets(split.y)
     y = y.to(settings.torch_dtype) if y.is_floating_point() else y
-    x = split.x.to(settings.device, settings.torch_dtype)
-    return scaling.inputs(x), y.to(settings.device)
+    return scaling.inputs(split.x, settings.device, settings.torch_dtype), y.to(settings.device)
 
 
 def outputs(
@@ -103,10 +102,17 @@ class Watch:
             raise SettingError(f"every={every}; expected a number of epochs, 1 or more")
         for task in self.tasks:
             record = state.records.get(task.name)
-            if record is not None and tuple(record.input_shape) != task.input_shape:
+            if record is None:
+                continue
+            if tuple(record.input_shape) != task.input_shape:
                 raise TaskError(
                     f"task {task.name!r}: it is to be evaluated on inputs of shape {task.input_shape}, "
                     f"but was learned with {tuple(record.input_shape)}"
+                )
+            if (record.scaling, record.encoding) != (task.scaling, task.encoding):
+                raise TaskError(
+                    f"task {task.name!r}: it is to be evaluated on data that is scaled or encoded otherwise "
+                    "than what it was learned with; give from_table the learner's encoding"
                 )
         self.rows: list[Row] = []
 

@@ -247,8 +247,8 @@ class Learner:
     def predict(self, x: Any, task: str | Task) -> Any:
         """Class labels or values for inputs x (n, *shape), of a task that was learned.
 
-        x is like the task's own inputs: images as bytes, if it had bytes; for a task from a table
-        also rows of a table.
+        x is like the task's own inputs; bytes may be given as fractions, divided as in training. For a
+        task from a table, x may be rows of a table.
         """
         record = self._record(task)
         answer = record.scaling.values(objective.predict(record.kind, self._outputs(record, x)).cpu())
@@ -325,15 +325,20 @@ class Learner:
             inputs = torch.as_tensor(x if isinstance(x, Tensor) else np.asarray(x))
         except (TypeError, ValueError, RuntimeError) as error:
             raise TaskError(f"task {record.name!r}: inputs are no array of numbers: {error}") from error
-        inputs = inputs.to(self.settings.device, self.settings.torch_dtype)
         if tuple(inputs.shape[1:]) != tuple(record.input_shape):
             raise TaskError(
                 f"task {record.name!r}: inputs have shape {tuple(inputs.shape)}; expected "
                 f"(samples, {', '.join(map(str, record.input_shape))})"
             )
+        if record.scaling.divisor != 1 and inputs.is_floating_point() and bool((inputs > 1).any()):
+            raise TaskError(
+                f"task {record.name!r}: inputs are fractions up to {float(inputs.max()):g}; expected bytes, "
+                f"as in training, or fractions that are divided by {record.scaling.divisor:g}"
+            )
+        inputs = record.scaling.inputs(inputs, self.settings.device, self.settings.torch_dtype)
         if not bool(torch.isfinite(inputs).all()):
             raise TaskError(f"task {record.name!r}: NaN or infinite inputs; expected finite numbers")
-        return outputs(self.settings, self._state, record, record.scaling.inputs(inputs))
+        return outputs(self.settings, self._state, record, inputs)
 
     # --- files -----------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from piaget import encoding
-from piaget.encoding import Scaling
+from piaget.encoding import Encoding, Scaling
 from piaget.errors import LoadError, PiagetError
 from piaget.settings import Settings, check_device, from_json, to_json
 from piaget.state import Progress, State, TaskRecord
@@ -92,7 +92,7 @@ def load(folder: str | os.PathLike[str], given: dict[str, Any]) -> tuple[Setting
         return settings, _restore(data, unflatten(tensors), settings.device)
     except PiagetError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise LoadError(f"{path} is damaged: {type(error).__name__}: {error}") from error
 
 
@@ -128,9 +128,12 @@ def _describe(state: State) -> tuple[dict[str, Any], Tree]:
         "usage": {str(i): r.usage for i, r in enumerate(state.records.values()) if r.usage is not None},
         "pending": {str(i): _task_tensors(t) for i, t in enumerate(state.pending.values())},
     }
+    described: list[TaskRecord | Task] = [*state.records.values(), *state.pending.values()]
+    encodings = list(dict.fromkeys(d.encoding for d in described if d.encoding is not None))
     description: dict[str, Any] = {
-        "records": [_fields(r, _RECORD_FIELDS) for r in state.records.values()],
-        "pending": [_fields(t, _TASK_FIELDS) for t in state.pending.values()],
+        "records": [_fields(r, _RECORD_FIELDS, encodings) for r in state.records.values()],
+        "pending": [_fields(t, _TASK_FIELDS, encodings) for t in state.pending.values()],
+        "encodings": [encoding.to_json(e) for e in encodings],
         "progress": None,
     }
     if state.progress is not None:
@@ -150,10 +153,13 @@ _RECORD_FIELDS = ("name", "kind", "classes", "labels", "input_shape", "stream", 
 _TASK_FIELDS = ("name", "kind", "classes", "labels", "stream")
 
 
-def _fields(described: TaskRecord | Task, names: tuple[str, ...]) -> dict[str, Any]:
+def _fields(
+    described: TaskRecord | Task, names: tuple[str, ...], encodings: list[Encoding]
+) -> dict[str, Any]:
+    """What describes a task; its encoding by its number, since tasks share one."""
+    number = None if described.encoding is None else encodings.index(described.encoding)
     fields = {name: getattr(described, name) for name in names}
-    own = {"scaling": vars(described.scaling), "encoding": encoding.to_json(described.encoding)}
-    return fields | own
+    return fields | {"scaling": vars(described.scaling), "encoding": number}
 
 
 def _task_tensors(task: Task) -> Tree:
@@ -171,13 +177,14 @@ def _restore(data: dict[str, Any], tree: Tree, device: str) -> State:
     state.io = on_device(tree.get("io", {}))
     state.io_moments = {"mean": {}, "square": {}} | on_device(tree.get("io_moments", {}))
     state.memory = on_device(tree.get("memory", {}))
+    encodings = [encoding.from_json(described) for described in data["encodings"]]
     for i, fields in enumerate(data["records"]):
         own = _whole(on_device(tree.get("own", {}).get(str(i), {})))
         usage = tree.get("usage", {}).get(str(i))
-        state.records[fields["name"]] = TaskRecord(**_from_fields(fields), own=own, usage=usage)
+        state.records[fields["name"]] = TaskRecord(**_from_fields(fields, encodings), own=own, usage=usage)
     for i, fields in enumerate(data["pending"]):
         splits: dict[str, Any] = {name: Split(**s) for name, s in tree["pending"][str(i)].items()}
-        state.pending[fields["name"]] = Task(**_from_fields(fields), **splits)
+        state.pending[fields["name"]] = Task(**_from_fields(fields, encodings), **splits)
     if data["progress"] is not None:
         moments = {}
         for i, name in enumerate(data["progress"]["tasks"]):
@@ -196,8 +203,9 @@ def _whole(own: Tree) -> Tree:
     return {"encoder": {}, "structure": {}, "decoder": {}} | own
 
 
-def _from_fields(fields: dict[str, Any]) -> dict[str, Any]:
+def _from_fields(fields: dict[str, Any], encodings: list[Encoding]) -> dict[str, Any]:
     """The inverse of `_fields`; JSON has lists where the state has tuples."""
     plain: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in fields.items()}
-    scaling = Scaling(**plain["scaling"])
-    return plain | {"scaling": scaling, "encoding": encoding.from_json(plain["encoding"])}
+    number = plain["encoding"]
+    shared = None if number is None else encodings[number]
+    return plain | {"scaling": Scaling(**plain["scaling"]), "encoding": shared}

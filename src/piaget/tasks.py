@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from piaget.encoding import Encoding, Scaling
-from piaget.errors import TaskError
+from piaget.errors import SettingError, TaskError
 
 Kind = Literal["binary", "multiclass", "regression"]
 KINDS = ("binary", "multiclass", "regression")
@@ -73,9 +73,9 @@ class Task:
         return digest.hexdigest()
 
     def lean(self) -> Task:
-        """The task for evaluation: with a single training sample of each class."""
+        """The task for evaluation on test data: with no more than one training sample of each class."""
         keep = [int((self.train.y == c).nonzero()[0]) for c in range(self.classes)] or [0]
-        return replace(self, train=Split(self.train.x[keep], self.train.y[keep]))
+        return replace(self, train=Split(self.train.x[keep], self.train.y[keep]), validation=None)
 
     @property
     def input_shape(self) -> tuple[int, ...]:
@@ -110,8 +110,8 @@ class Task:
         mean regression. Class labels may be anything: they are numbered in sorted order,
         unless they already are 0 .. classes-1. If neither `validation` nor `test` is given,
         the samples are divided at random (from `seed`) by `fractions`, every class alike.
-        Inputs are divided by `divisor` when they are used; without one, bytes (uint8, as of
-        images) by the largest one among the training inputs, and other inputs not at all.
+        Bytes (uint8, as of images) are divided by `divisor` when they are used, without one by the
+        largest byte in x.
         """
         named = {"train": (x, y), "validation": validation, "test": test}
         if classes is not None and (isinstance(classes, bool) or not isinstance(classes, int)):
@@ -144,8 +144,11 @@ class Task:
         inputs = splits["train"].x
         if divisor is None:
             divisor = float(inputs.max()) or 1.0 if inputs.dtype == torch.uint8 else 1.0
-        elif not divisor > 0:
-            raise TaskError(f"task {name!r}: divisor={divisor}; expected a positive number")
+        elif not divisor > 0 or inputs.dtype != torch.uint8:
+            raise TaskError(
+                f"task {name!r}: divisor={divisor} with inputs of {inputs.dtype}; expected a positive number "
+                "with bytes (uint8)"
+            )
         scaling = Scaling(divisor)
         task = Task(
             name, kind, **splits, classes=count, labels=labels_of_classes, stream=stream, scaling=scaling
@@ -163,13 +166,22 @@ def split_rows(
     generator = torch.Generator().manual_seed(seed)
     groups = [torch.nonzero(y == c).flatten() for c in range(classes)] or [torch.arange(len(y))]
     parts: tuple[list[Tensor], list[Tensor], list[Tensor]] = ([], [], [])
+    check_fractions(fractions)
     for rows in groups:
         rows = rows[torch.randperm(len(rows), generator=generator)]
         first = round(fractions[0] * len(rows))
-        second = first + round(fractions[1] * len(rows))
+        second = len(rows) if fractions[2] == 0 else round((fractions[0] + fractions[1]) * len(rows))
         for part, piece in zip(parts, (rows[:first], rows[first:second], rows[second:]), strict=True):
             part.append(piece)
     return tuple(torch.cat(part) for part in parts)  # type: ignore[return-value]
+
+
+def check_fractions(fractions: tuple[float, float, float]) -> None:
+    shares = tuple(fractions)
+    if len(shares) != 3 or min(shares) < 0 or shares[0] == 0 or abs(sum(shares) - 1) > 1e-6:
+        raise SettingError(
+            f"fractions={fractions}; expected three shares (training, validation, test) adding to 1"
+        )
 
 
 # --- checks and conversions -------------------------------------------------------------------
@@ -335,8 +347,6 @@ def _number_classes(
 def _divide(
     name: str, data: Split, classes: int, fractions: tuple[float, float, float], seed: int
 ) -> dict[str, Split]:
-    if len(fractions) != 3 or min(fractions) < 0 or abs(sum(fractions) - 1) > 1e-6:
-        raise TaskError(f"task {name!r}: fractions are {fractions}; expected three shares adding to 1")
     rows = split_rows(data.y, classes, fractions, seed)
     names = ("train", "validation", "test")
     empty = [part for part, r, share in zip(names, rows, fractions, strict=True) if share > 0 and not len(r)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,42 @@ def add_data_dir(parser: argparse.ArgumentParser) -> None:
         "--data-dir", type=Path, metavar="DIR",
         help="where data files are looked for first (then: $PIAGET_DATA, the user's cache folder)",
     )  # fmt: skip
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--option", type=_pair, action="append", default=[], metavar="KEY=VALUE", dest="options",
+        help="an option of the stream, such as train_size=50, tasks=5 or features=NAME (docs/streams.md); "
+        "may be given several times",
+    )  # fmt: skip
+
+
+def _pair(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+    try:
+        return key, ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return key, value  # a text
+
+
+def options_for(stream: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Those options that a stream has."""
+    from piaget.streams import stream_options
+
+    return {key: value for key, value in pairs if key in stream_options(stream)}
+
+
+def check_options(streams: list[str], pairs: list[tuple[str, Any]]) -> None:
+    """An option that none of the streams has is a mistake."""
+    from piaget.errors import SettingError
+    from piaget.streams import stream_options
+
+    known = list(dict.fromkeys(option for stream in streams for option in stream_options(stream)))
+    for key, _ in pairs:
+        if key not in known:
+            raise SettingError(f"{', '.join(streams)}: no option {key!r}; expected {', '.join(known)}")
 
 
 def print_table(table: Any) -> None:

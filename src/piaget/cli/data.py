@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from piaget.cli.common import add_data_dir, positive, print_table
+from piaget.cli.common import add_data_dir, add_options, check_options, options_for, positive, print_table
 
 
 def add(commands: Any) -> None:
@@ -35,7 +35,7 @@ def add(commands: Any) -> None:
             action.add_argument(
                 "--tasks", type=positive, default=4, metavar="N", help="how many (default: 4)"
             )
-            action.add_argument("--features", metavar="NAME", help="of cub and combined (default: resnet18)")
+            add_options(action)
         add_data_dir(action)
         action.set_defaults(run=run)
 
@@ -45,6 +45,7 @@ def _list(options: argparse.Namespace) -> int:
 
     from piaget.streams import STREAMS
     from piaget.streams.fetch import find, folders
+    from piaget.streams.sources import CUB, other_features
 
     places = folders(options.data_dir)
     shown = Table()
@@ -54,6 +55,8 @@ def _list(options: argparse.Namespace) -> int:
         files = [file for source in stream.sources for file in source.files]
         there = sum(find(file, places) is not None for file in files)
         state = "built in" if not files else "present" if there == len(files) else f"{there} of {len(files)}"
+        if CUB in stream.sources and other_features(places):
+            state += f"; features: {', '.join(other_features(places))}"
         size = f"{sum(file.size for file in files) / 1e6:.1f} MB" if files else ""
         licence = "; ".join(dict.fromkeys(source.licence for source in stream.sources))
         shown.add_row(stream.name, str(stream.tasks), stream.what, size, licence, state)
@@ -63,9 +66,9 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _sources(names: list[str]) -> dict[str, Any]:
-    from piaget.streams import find
+    from piaget.streams import lookup
 
-    return {source.name: source for name in names for source in find(name).sources}
+    return {source.name: source for name in names for source in lookup(name).sources}
 
 
 def _fetch(options: argparse.Namespace) -> int:
@@ -111,17 +114,16 @@ def _verify(options: argparse.Namespace) -> int:
 
 def _draw(options: argparse.Namespace) -> int:
     import piaget
-    from piaget.streams import find, stream_options
+    from piaget.streams import lookup
     from piaget.streams.drawing import draw
 
     for name in options.streams:
-        find(name)
+        lookup(name)
+    check_options(options.streams, options.options)
     options.out.mkdir(parents=True, exist_ok=True)
     for name in options.streams:
-        extra = (
-            {"features": options.features} if options.features and "features" in stream_options(name) else {}
-        )
         path = options.out / f"{name}.png"
-        draw(piaget.stream(name, options.seed, options.data_dir, **extra), path, options.tasks)
+        stream = piaget.stream(name, options.seed, options.data_dir, **options_for(name, options.options))
+        draw(stream, path, options.tasks)
         print(path)
     return 0

@@ -24,11 +24,10 @@ def add(commands: Any) -> None:
 def _predict(options: argparse.Namespace) -> int:
     import piaget
     from piaget.storage import write_atomically
-    from piaget.streams.table import predict_table, read_table
+    from piaget.streams.table import predict_table
 
     learner = piaget.Learner.load(options.folder / "learner")
-    frame, _ = read_table(options.table)
-    answered = predict_table(learner, frame)
+    answered = predict_table(learner, options.table)
     write_atomically(options.out, answered.to_csv(index=False).encode())
     print(f"{options.out}: {len(answered)} rows with {answered.columns[-1]!r}")
     return 0

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from piaget.cli.common import add_data_dir, positive
+from piaget.cli.common import add_data_dir, add_options, positive
 
 
 def add(commands: Any) -> None:
@@ -40,9 +40,6 @@ def add(commands: Any) -> None:
     )  # fmt: skip
     method.add_argument("--epochs", type=positive, metavar="N", help="epochs a task")
     method.add_argument(
-        "--train-size", type=positive, metavar="N", help="at most so many training samples a task"
-    )
-    method.add_argument(
         "--seed", type=int, default=0, metavar="N", help="of the stream and the learner (default: 0)"
     )
     parser.add_argument(
@@ -53,6 +50,7 @@ def add(commands: Any) -> None:
         help="output folder (default: results/run)",
     )
     parser.add_argument("--quiet", action="store_true", help="no progress, only the scores")
+    add_options(parser)
     add_data_dir(parser)
     parser.set_defaults(run=_run)
 
@@ -62,36 +60,36 @@ def _run(options: argparse.Namespace) -> int:
 
     import piaget
     from piaget.errors import SettingError
-    from piaget.lab.defaults import adaptation_of, settings_of, structure_of
-    from piaget.lab.run import run
+    from piaget.lab.defaults import adaptation_of, algorithm_of, settings_of, structure_of
+    from piaget.lab.run import check_stream, run
 
     if (options.stream is None) == (options.table is None):
         raise SettingError("give either a stream, or --table FILE --group COLUMN --target COLUMN")
     if (options.out / "learner").exists():
         raise SettingError(f"{options.out} holds a learner already; give another --out")
-    limited = {} if options.train_size is None else {"train_size": options.train_size}
     stream: Any
     if options.stream is not None:
-        stream = piaget.stream(options.stream, options.seed, options.data_dir, **limited)
+        stream = piaget.stream(options.stream, options.seed, options.data_dir, **dict(options.options))
     else:
         stream = piaget.streams.from_table(
             options.table, group=options.group, target=options.target, kind=options.kind, split=options.split,
-            categorical=options.categorical, ignore=options.ignore, seed=options.seed, **limited,
+            categorical=options.categorical, ignore=options.ignore, seed=options.seed,
         )  # fmt: skip
     name = options.stream or ""
     structure = options.structure or structure_of(name)
     settings = settings_of(name, structure)
+    algorithm = options.algorithm or ("compositional" if structure == "linear" else "dynamic")
     if options.epochs is not None:
         settings["epochs"] = options.epochs
     learner = piaget.Learner(
         structure,
         adaptation_of(name, options.adaptation),
-        options.algorithm or ("compositional" if structure == "linear" else "dynamic"),
+        algorithm_of(name, algorithm, options.epochs),
         initial_tasks=min(4, len(stream)),
         seed=options.seed,
         **settings,
     )
-    learner.check(stream[0])
+    check_stream(learner, stream)
     torch.set_num_threads(1)  # more are slower: the matrices are small
     scores = run(learner, stream, options.out, quiet=options.quiet)
     _show(scores, learner.components)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from piaget.cli.common import add_data_dir, positive, print_table
+from piaget.cli.common import add_data_dir, add_options, check_options, options_for, positive, print_table
 
 if TYPE_CHECKING:
     from piaget.lab.table import Line
@@ -46,9 +46,7 @@ def add(commands: Any) -> None:
         metavar="N",
         help="epochs a task (default: the paper's, 100 for most streams)",
     )
-    parser.add_argument(
-        "--features", metavar="NAME", help="of cub and combined, such as resnet18_approx (default: resnet18)"
-    )
+    add_options(parser)
     parser.add_argument(
         "--workers", type=positive, default=2, metavar="N", help="worker processes (default: 2)"
     )
@@ -76,9 +74,10 @@ def _sweep(options: argparse.Namespace) -> int:
     from piaget.errors import SettingError
     from piaget.lab import sweep, table
     from piaget.lab.defaults import structure_of
-    from piaget.streams import find, stream_options
+    from piaget.streams import lookup
 
-    streams = ["objects-random" if name == "objects" else find(name).name for name in options.streams]
+    streams = ["objects-random" if name == "objects" else lookup(name).name for name in options.streams]
+    check_options(streams, options.options)
     adaptations = _choose(options.adaptations, list(table.BASES), "adaptation")
     algorithms = _choose(options.algorithms, list(table.ALGORITHMS), "algorithm")
     if options.structure is not None:
@@ -86,10 +85,7 @@ def _sweep(options: argparse.Namespace) -> int:
     seeds = tuple(range(options.seeds))
     jobs = []
     for stream in dict.fromkeys(streams):
-        if "features" in stream_options(stream) and options.features:
-            extra: tuple[tuple[str, Any], ...] = (("features", options.features),)
-        else:
-            extra = ()
+        extra = tuple(options_for(stream, options.options).items())
         methods = sweep.paper_methods(options.structure or structure_of(stream))
         jobs += [
             sweep.Job(stream, method, seeds, options.epochs, options.data_dir, extra)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from piaget.adaptation import Adaptation, Replay, named_adaptation
 from piaget.components import Conv, Dense
+from piaget.schedule import Staged
+from piaget.settings import Algorithm, named_algorithm
 
 LINEAR: dict[str, Any] = {"structure": "linear"}
 FIXED: dict[str, Any] = {"encoder": "fixed"}
@@ -44,3 +47,11 @@ def settings_of(stream: str, structure: str) -> dict[str, Any]:
 def adaptation_of(stream: str, name: str) -> Adaptation:
     """Replay keeps one mini-batch a task, on objects 5 samples."""
     return Replay(5) if name == "er" and stream.startswith("objects") else named_adaptation(name)
+
+
+def algorithm_of(stream: str, name: str, epochs: int | None) -> str | Algorithm:
+    """By name; on pixel-mnist components adapt in every 100th of 1,000 epochs."""
+    if stream != "pixel-mnist" or epochs is not None or name in ("joint", "no-components"):
+        return name
+    every = named_algorithm(name, 1000)
+    return replace(every, schedule=Staged(struct_updates=990, adapt_freq=99, comp_updates=1))

@@ -8,8 +8,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import torch
+
+from piaget.checks import check_task
 from piaget.evaluation import COLUMNS, EpochReport, Row
 from piaget.learner import Learner
+from piaget.state import State
 from piaget.storage import write_atomically
 from piaget.tasks import Stream, Task
 
@@ -38,6 +42,14 @@ def run(learner: Learner, stream: Stream, out: Path, quiet: bool = False) -> dic
         if row["metric"] in ("accuracy", "rmse") and row["split"] == "test"
     }
     return {name: (row["metric"], row["value"]) for name, row in last.items()}
+
+
+def check_stream(learner: Learner, stream: Stream) -> None:
+    """Raises an error if a task could not be learned, before any of them is. The learner is new."""
+    settings = learner.settings
+    proposes = settings.algorithm.expansion.proposes
+    for i in range(len(stream)):
+        check_task(settings, State(torch.Generator()), stream[i], proposes and i >= settings.initial_tasks)
 
 
 def write_rows(path: Path, rows: Sequence[Row]) -> None:

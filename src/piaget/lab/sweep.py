@@ -10,6 +10,7 @@ import csv
 import multiprocessing
 import os
 import queue
+import re
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +21,7 @@ from typing import Any
 
 from piaget.errors import DataNote
 from piaget.evaluation import Row
-from piaget.lab.run import write_rows
+from piaget.lab.run import check_stream, write_rows
 from piaget.lab.table import ALGORITHMS, BASES
 from piaget.tasks import Task
 
@@ -66,7 +67,8 @@ class Job:
     def file(self, out: Path) -> Path:
         named = [self.stream, *(f"{name}-{value}" for name, value in self.options)]
         named += [*self.method.name.split("/"), f"{self.epochs or 'default'}-epochs"]
-        return out / f"{'_'.join(named)}_seeds-{self.seeds[0]}-to-{self.seeds[-1]}.csv"
+        named += [f"seeds-{self.seeds[0]}-to-{self.seeds[-1]}"]
+        return out / f"{'_'.join(re.sub(r'[^A-Za-z0-9.-]+', '-', part) for part in named)}.csv"
 
 
 Report = Callable[[dict[str, Any]], None]
@@ -75,19 +77,21 @@ Report = Callable[[dict[str, Any]], None]
 def run_job(job: Job, out: Path, report: Report) -> Path:
     """Trains a cohort over the whole stream; its rows go to a file when it is done."""
     import piaget
-    from piaget.lab.defaults import adaptation_of, settings_of
+    from piaget.lab.defaults import adaptation_of, algorithm_of, settings_of
 
     streams = [piaget.stream(job.stream, seed, job.data_dir, **dict(job.options)) for seed in job.seeds]
     adaptation = adaptation_of(job.stream, job.method.adaptation)
+    algorithm = algorithm_of(job.stream, job.method.algorithm, job.epochs)
     settings = settings_of(job.stream, job.method.structure)
     if job.epochs is not None:
         settings["epochs"] = job.epochs
     cohort = piaget.Cohort(
         [
-            piaget.Learner(job.method.structure, adaptation, job.method.algorithm, seed=seed, **settings)
+            piaget.Learner(job.method.structure, adaptation, algorithm, seed=seed, **settings)
             for seed in job.seeds
         ]
     )
+    check_stream(cohort.learners[0], streams[0])
     total = len(streams[0])
     rows: list[Row] = []
     past: list[list[Task]] = [[] for _ in streams]  # learned tasks, without most of their training data

@@ -53,7 +53,11 @@ def paper() -> dict[str, Any]:
 
 
 def reported(structure: str, stream: str, base: str, algorithm: str) -> tuple[float, float] | None:
-    """What the paper reports. Without components, the structure does not matter."""
+    """What the paper reports. Without components, the structure does not matter.
+
+    A stream of other features ("cub/NAME") is set beside the paper's.
+    """
+    stream = stream.partition("/")[0]
     for name, streams in paper().items():
         if name == structure or (structure == "monolithic" and name != "source" and stream in streams):
             found = streams.get(stream, {}).get(base, {}).get(algorithm)

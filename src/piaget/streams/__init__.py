@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import numbers
 import os
 from typing import Any
 
@@ -26,24 +27,24 @@ def stream(
     folder; else they are downloaded. Options differ by stream: `train_size` limits the training
     samples of each task, `tasks` the number of tasks; see docs/streams.md.
     """
-    known = find(name)
-    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
+    known = lookup(name)
+    if not isinstance(seed, numbers.Integral) or isinstance(seed, bool) or seed < 0:
         raise SettingError(f"seed={seed!r}; expected a whole number, 0 or more")
     unknown = [option for option in options if option not in stream_options(name)]
     if unknown:
         raise SettingError(
             f"stream {name!r} has no option {unknown[0]!r}; its options are {', '.join(stream_options(name))}"
         )
-    return known.make(name, seed, data_dir, **options)
+    return known.make(name, int(seed), data_dir, **options)
 
 
 def stream_options(name: str) -> list[str]:
     """The options that a stream takes."""
-    parameters = inspect.signature(find(name).make).parameters.values()
+    parameters = inspect.signature(lookup(name).make).parameters.values()
     return [parameter.name for parameter in parameters if parameter.kind == parameter.KEYWORD_ONLY]
 
 
-def find(name: str) -> Named:
+def lookup(name: str) -> Named:
     """What is known of a stream; an unknown name is an error that suggests the nearest one."""
     if name not in STREAMS:
         near = difflib.get_close_matches(str(name), STREAMS, 1)

@@ -11,7 +11,7 @@ import torch
 
 from piaget.encoding import Encoding, Scaling
 from piaget.errors import SettingError, TaskError
-from piaget.tasks import Kind, Split, Task
+from piaget.tasks import Kind, Split, Task, check_fractions
 
 Rows = np.ndarray  # row numbers
 Fractions = tuple[float, float, float]  # of training, validation and test samples
@@ -79,9 +79,11 @@ def unusable(y: np.ndarray, parts: tuple[Rows, Rows, Rows], fractions: Fractions
 
 def limit(rows: Rows, y: np.ndarray, size: int | None, kind: Kind) -> Rows:
     """At most `size` of the training rows, the first ones, but at least one of each class. y: all rows'."""
-    if size is None or size >= len(rows):
+    if size is None:
         return rows
     check_count("train_size", size)
+    if size >= len(rows):
+        return rows
     if kind == "regression":
         return rows[:size]
     _, first = np.unique(y[rows], return_index=True)
@@ -146,14 +148,6 @@ def classes_task(
     kind: Kind = "binary" if len(classes) == 2 else "multiclass"
     labels = [names[c] for c in classes]
     return make_task(name, kind, chosen, stream=stream, train_size=train_size, labels=labels, scaling=scaling)
-
-
-def check_fractions(fractions: Fractions) -> None:
-    shares = tuple(fractions)
-    if len(shares) != 3 or min(shares) < 0 or shares[0] == 0 or abs(sum(shares) - 1) > 1e-6:
-        raise SettingError(
-            f"fractions={fractions}; expected three shares (train, validation, test) adding to 1"
-        )
 
 
 def check_count(name: str, count: Any) -> None:

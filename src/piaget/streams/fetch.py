@@ -11,6 +11,7 @@ import functools
 import hashlib
 import http.client
 import os
+import socket
 import time
 import urllib.error
 import urllib.request
@@ -24,7 +25,6 @@ from filelock import FileLock
 from platformdirs import user_cache_path
 
 from piaget.errors import DataError, DataNote
-from piaget.streams.formats import Omniglot
 from piaget.streams.sources import File, Source
 
 Progress = Callable[[File, int, int | None], None]  # bytes so far, and in all if that is known
@@ -33,12 +33,14 @@ ATTEMPTS, TIMEOUT, PAUSE, CHUNK = 4, 30.0, 1.0, 1 << 18  # per address; seconds;
 
 def folders(data_dir: str | os.PathLike[str] | None) -> list[Path]:
     """Where files are looked for, in order."""
-    if data_dir is not None and not Path(data_dir).is_dir():
-        raise DataError(
-            f"the data folder {data_dir} does not exist (or is no folder); create it, or give another"
-        )
-    named = [data_dir, os.environ.get("PIAGET_DATA")]
-    return [Path(folder).expanduser() for folder in named if folder] + [user_cache_path("piaget") / "data"]
+    given = {"the data folder": data_dir, "PIAGET_DATA names": os.environ.get("PIAGET_DATA")}
+    named = {what: Path(folder).expanduser() for what, folder in given.items() if folder}
+    for what, folder in named.items():
+        if not folder.is_dir():
+            raise DataError(
+                f"{what} {folder}, which does not exist, or is no folder; create it, or give another"
+            )
+    return [*named.values(), user_cache_path("piaget") / "data"]
 
 
 def find(file: File, places: list[Path]) -> Path | None:
@@ -51,8 +53,10 @@ def find(file: File, places: list[Path]) -> Path | None:
 
 
 def matches(path: Path, expected: str) -> bool:
-    """Is it the public file? By its hash, "md5:..." or "sha256:..."."""
+    """Is it the public file? By its hash, "md5:..." or "sha256:..."; without one, there is none."""
     method, _, wanted = expected.partition(":")
+    if not method:
+        return True
     with open(path, "rb") as handle:
         # md5 is what some publishers give; it guards against damage here, not against malice
         digest = hashlib.file_digest(handle, lambda: hashlib.new(method, usedforsecurity=False))
@@ -77,7 +81,8 @@ def locate(
     absent = [file for file, path in zip(source.files, found, strict=True) if path is None]
     if absent:
         fetch(source, absent, places, progress)
-    return [path or find(file, places) or Path() for file, path in zip(source.files, found, strict=True)]
+        found = [find(file, places) for file in source.files]
+    return [path for path in found if path is not None]
 
 
 def fetch_source(
@@ -85,23 +90,23 @@ def fetch_source(
 ) -> None:
     """Downloads what is absent of a source, and what is damaged."""
     places = folders(data_dir)
+    paths = locate(source, data_dir, progress)
     try:
-        check(source, locate(source, data_dir, progress))
-    except DataError:
-        paths = [find(file, places) for file in source.files]
-        pairs = zip(source.files, paths, strict=True)
-        wrong = [file for file, path in pairs if path is None or not matches(path, file.hash)]
-        if not wrong or None in paths:  # not even downloading worked
-            raise
+        check(source, paths)
+    except DataError as error:
+        wrong = [f for f, path in zip(source.files, paths, strict=True) if not matches(path, f.hash)]
+        before = [places.index(folder) for folder in places if any(folder in path.parents for path in paths)]
+        if not wrong or places.index(_writable(places)) > min(before):
+            raise DataError(
+                f"{error}\nIt cannot be replaced there: remove it, or give another folder"
+            ) from None
         fetch(source, wrong, places, progress)
         check(source, locate(source, data_dir, progress))
 
 
 def check(source: Source, paths: list[Path]) -> None:
     """Raises an error if the files are not what they should be, read in full."""
-    content = source.read(*paths)
-    if isinstance(content, Omniglot):
-        content.check()
+    source.check(source.read(*paths))
 
 
 def fetch(source: Source, files: list[File], places: list[Path], progress: Progress | None) -> None:
@@ -112,12 +117,14 @@ def fetch(source: Source, files: list[File], places: list[Path], progress: Progr
             try:
                 download(file, folder, shown)
             except DataError as error:
-                raise DataError(
-                    f"{file.path} is missing, and could not be downloaded:\n{error}\n"
-                    f"Looked for in: {', '.join(map(str, places))}\n"
+                how = [
                     f"With a network: piaget data fetch {source.name}\n"
-                    f"Without one: get {file.addresses[0]} elsewhere, and put it at {places[0] / file.path}"
-                ) from None
+                    f"Without one: get {address} elsewhere, and put it at {places[0] / file.path}"
+                    for address in file.addresses[:1]
+                ]
+                text = [f"{file.path} is missing, and could not be downloaded:", str(error)]
+                text += [f"Looked for in: {', '.join(map(str, places))}", *how]
+                raise DataError("\n".join(text)) from None
 
 
 @functools.lru_cache(maxsize=4)
@@ -136,9 +143,7 @@ def _read(name: str, source: Source, marks: tuple[tuple[Path, int, int], ...]) -
             if len(other) == 1
             else "are not the public files by their hashes"
         )
-        warnings.warn(
-            f"{', '.join(other)} {note}; what is in there is sound, and used", DataNote, stacklevel=2
-        )
+        warnings.warn(f"{', '.join(other)} {note}, but can be read, and used", DataNote, stacklevel=2)
     return content
 
 
@@ -158,22 +163,38 @@ def download(file: File, folder: Path, progress: Progress) -> Path:
     also by a later call. One process downloads at a time; others wait and then find the file.
     """
     target = folder / file.path
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part, problems = target.with_name(f".{target.name}.part"), []
-    with FileLock(target.with_name(f".{target.name}.lock")):
-        if target.is_file() and matches(target, file.hash):
+    part, lock = (target.with_name(f".{target.name}.{end}") for end in ("part", "lock"))
+    if not file.addresses:
+        raise DataError("it is not a public file: there is no address for it")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"{target.parent} cannot be made: {error}") from None
+    with FileLock(lock):
+        try:
+            if not (target.is_file() and matches(target, file.hash)):
+                _from_any_address(file, part, progress)
+                os.replace(part, target)
             return target
-        for address in file.addresses:
-            for attempt in range(ATTEMPTS):
-                time.sleep(PAUSE * (2**attempt - 1))
-                try:
-                    _transfer(address, part, file, progress)
-                    os.replace(part, target)
-                    return target
-                except _Failure as failure:
-                    problems.append(f"{address}: {failure.text}")
-                    if not failure.again:
-                        break
+        finally:
+            lock.unlink(missing_ok=True)
+
+
+def _from_any_address(file: File, part: Path, progress: Progress) -> None:
+    """Until `part` is the whole, right file."""
+    if part.is_file() and matches(part, file.hash):
+        return
+    problems = []
+    for address in file.addresses:
+        for attempt in range(ATTEMPTS):
+            time.sleep(PAUSE * (2**attempt - 1))
+            try:
+                _transfer(address, part, file, progress)
+                return
+            except _Failure as failure:
+                problems.append(f"{address}: {failure.text}")
+                if not failure.again:
+                    break
     raise DataError("\n".join(dict.fromkeys(problems)))
 
 
@@ -194,14 +215,17 @@ def _transfer(address: str, part: Path, file: File, progress: Progress) -> None:
                     out.write(chunk)
                     done += len(chunk)
                     progress(file, done, total)
+                    if done > 4 * file.size + (1 << 20):
+                        break  # it cannot be the right file
     except urllib.error.HTTPError as error:
         if error.code == 416:  # what has come so far is no beginning of what is there
             part.unlink(missing_ok=True)
         again = error.code in (408, 416, 429) or error.code >= 500
         raise _Failure(f"the server answers {error.code} {error.reason}", again) from None
     except (OSError, http.client.HTTPException) as error:  # no connection, or it broke off
-        reason = getattr(error, "reason", None) or error or type(error).__name__
-        raise _Failure(str(reason), again=done > begun) from None
+        reason = getattr(error, "reason", None) or error
+        down = isinstance(reason, socket.gaierror | ConnectionRefusedError)  # it will be the next time, too
+        raise _Failure(str(reason) or type(reason).__name__, again=not down) from None
     if total is not None and done < total:
         raise _Failure(f"the transfer broke off after {done:,} of {total:,} bytes", True)
     if not matches(part, file.hash):

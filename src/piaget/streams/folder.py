@@ -13,15 +13,15 @@ from piaget.encoding import Scaling, need
 from piaget.errors import DataError, DataNote, SettingError
 from piaget.streams.cuts import (
     Fractions,
-    check_fractions,
-    divide_with_all_classes,
+    Rows,
+    divide,
     draw_classes,
     make_task,
     of_rows,
     unusable,
 )
 from piaget.streams.lazy import LazyStream, MadeStream
-from piaget.tasks import Kind, Task
+from piaget.tasks import Kind, Task, check_fractions
 
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
 
@@ -55,11 +55,12 @@ def from_folder(
     shape = _common_shape(
         [path for classes in found.values() for paths in classes.values() for path in paths], size
     )
+    # Each class is divided once, for all tasks that have it.
+    parts = {key: divide(rng, len(paths), fractions) for key, paths in _by_class(found).items()}
     divided = {}
     for task, classes in list(per_task.items()):
-        y = np.repeat(np.arange(len(classes)), [len(paths) for paths in classes.values()])
-        divided[task] = (y, divide_with_all_classes(rng, y, fractions))
-        reason = unusable(y, divided[task][1], fractions)
+        divided[task] = _joined([parts["" if "" in found else task, c] for c in classes])
+        reason = unusable(*divided[task], fractions)
         if reason:
             warnings.warn(f"{root}: {task!r} is skipped: {reason}", DataNote, stacklevel=2)
             del per_task[task]
@@ -133,12 +134,28 @@ def _tasks(
     return {f"task-{i:02d}": {names[c]: classes[names[c]] for c in chosen} for i, chosen in enumerate(drawn)}
 
 
+def _by_class(found: dict[str, Classes]) -> dict[tuple[str, str], list[Path]]:
+    return {(task, name): paths for task, classes in found.items() for name, paths in classes.items()}
+
+
+def _joined(parts: list[tuple[Rows, Rows, Rows]]) -> tuple[np.ndarray, tuple[Rows, Rows, Rows]]:
+    """Class numbers of all pictures, one class after the other, and the parts of all of them."""
+    sizes = [sum(map(len, part)) for part in parts]
+    starts = np.cumsum([0, *sizes[:-1]])
+    train, validation, test = (
+        np.concatenate([start + part[i] for start, part in zip(starts, parts, strict=True)]) for i in range(3)
+    )
+    return np.repeat(np.arange(len(parts)), sizes), (train, validation, test)
+
+
 def _common_shape(paths: list[Path], size: tuple[int, int] | None) -> tuple[int, int, int]:
     """(channels, height, width) of all pictures, looking only at their heads."""
     channels, first = 1, None
     for path in paths:
         with _opened(path) as picture:
-            if picture.mode not in ("1", "L", "LA", "I", "I;16", "F"):
+            if picture.mode.startswith(("I", "F")):
+                raise DataError(f"{path} has more than 8 bits a pixel ({picture.mode}); expected 8 bits")
+            if picture.mode not in ("1", "L", "LA"):
                 channels = 3
             here = (picture.height, picture.width)
         first = first or (path, here)

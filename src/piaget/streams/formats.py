@@ -34,11 +34,21 @@ class Labelled:
     test_y: np.ndarray
     names: tuple[Any, ...]
 
+    def check(self, where: str) -> Labelled:
+        """Itself, if every class has samples, and no sample another class."""
+        for part, y in (("training", self.train_y), ("test", self.test_y)):
+            counts = np.bincount(y, minlength=len(self.names))
+            if len(counts) > len(self.names):
+                raise DataError(f"{where}: {part} label {y.max()}; expected 0 to {len(self.names) - 1}")
+            if not counts.all():
+                raise DataError(f"{where}: class {self.names[int(counts.argmin())]} has no {part} sample")
+        return self
+
 
 # --- idx: MNIST and Fashion-MNIST -----------------------------------------------------------------------
 
 
-def idx_images(*paths: Path, shape: tuple[int, int], classes: int) -> Labelled:
+def idx_images(*paths: Path, shape: tuple[int, int], names: tuple[Any, ...]) -> Labelled:
     """Training images, training labels, test images, test labels."""
     arrays = [read_idx(path, dimensions) for path, dimensions in zip(paths, (3, 1, 3, 1), strict=True)]
     for part in (0, 2):
@@ -49,15 +59,10 @@ def idx_images(*paths: Path, shape: tuple[int, int], classes: int) -> Labelled:
             raise DataError(
                 f"{paths[part]} has {len(images)} images, but {paths[part + 1].name} {len(labels)} labels"
             )
-        if labels.max(initial=0) >= classes:
-            raise DataError(f"{paths[part + 1]}: label {labels.max()}; expected 0 to {classes - 1}")
     train_x, train_y, test_x, test_y = arrays
-    return Labelled(
-        train_x[:, None],
-        train_y.astype(np.int64),
-        test_x[:, None],
-        test_y.astype(np.int64),
-        tuple(range(classes)),
+    numbers = train_y.astype(np.int64), test_y.astype(np.int64)
+    return Labelled(train_x[:, None], numbers[0], test_x[:, None], numbers[1], names).check(
+        str(paths[1].parent)
     )
 
 
@@ -102,14 +107,14 @@ def read_mat(path: Path, keys: tuple[str, ...]) -> dict[str, np.ndarray]:
     return {key: content[key] for key in keys}
 
 
-def mat_groups(path: Path, *, features: int) -> list[tuple[np.ndarray, np.ndarray]]:
+def mat_groups(path: Path, *, tasks: int, features: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """`feature` and `label`: one cell a task, of (n, features) and (n, 1)."""
     content = read_mat(path, ("feature", "label"))
     cells = {key: list(array.ravel()) if array.dtype == object else [] for key, array in content.items()}
-    if not cells["feature"] or len(cells["feature"]) != len(cells["label"]):
+    if not len(cells["feature"]) == len(cells["label"]) == tasks:
         raise DataError(
             f"{path}: {len(cells['feature'])} cells of features and {len(cells['label'])} of labels; "
-            "expected one of each a task"
+            f"expected {tasks} of each, one a task"
         )
     groups = []
     for i, (x, y) in enumerate(zip(cells["feature"], cells["label"], strict=True)):
@@ -128,7 +133,9 @@ def mat_features(train: Path, test: Path) -> Labelled:
     parts: list[np.ndarray] = []
     for path in (train, test):
         content = read_mat(path, ("X", "y"))
-        x, y = content["X"], content["y"].ravel()
+        x, y = content["X"], np.asarray(content["y"]).ravel()
+        if not isinstance(x, np.ndarray):
+            raise DataError(f"{path}: X is a {type(x).__name__}; expected a full matrix")
         if x.ndim != 2 or len(x) != len(y) or not len(y):
             raise DataError(
                 f"{path}: X of shape {x.shape} and {len(y)} labels y; expected as many rows as labels"
@@ -139,14 +146,8 @@ def mat_features(train: Path, test: Path) -> Labelled:
         parts += [_finite(path, x).astype(np.float32), y.astype(np.int64)]
     if parts[0].shape[1] != parts[2].shape[1]:
         raise DataError(f"{train.name} has {parts[0].shape[1]} features, but {test.name} {parts[2].shape[1]}")
-    classes = int(parts[1].max()) + 1
-    absent = np.setdiff1d(np.arange(classes), parts[1])
-    if len(absent) or parts[3].max() >= classes:
-        raise DataError(
-            f"{train}: classes 0 to {max(classes - 1, int(parts[3].max()))} occur in the files, but "
-            "some of them have no training sample"
-        )
-    return Labelled(parts[0], parts[1], parts[2], parts[3], tuple(range(classes)))
+    names = tuple(range(int(max(parts[1].max(), parts[3].max())) + 1))
+    return Labelled(parts[0], parts[1], parts[2], parts[3], names).check(str(train))
 
 
 def _finite(path: Path, array: np.ndarray) -> np.ndarray:
@@ -168,7 +169,7 @@ def cifar100(path: Path) -> Labelled:
             for member in archive:
                 name = PurePosixPath(member.name).name
                 if name in ("train.bin", "test.bin", "fine_label_names.txt"):
-                    handle = archive.extractfile(member)
+                    handle = archive.extractfile(member) if member.isreg() else None  # no links
                     if handle is None or member.size > 400e6:
                         raise DataError(f"{path}: {name} is no plain file, or too large")
                     members[name] = handle.read()
@@ -187,11 +188,8 @@ def cifar100(path: Path) -> Labelled:
                 f"{path}: {part} has {len(members[part]):,} bytes; expected a multiple of {RECORD:,}"
             )
         records = np.frombuffer(members[part], np.uint8).reshape(-1, RECORD)
-        labels = records[:, 1].astype(np.int64)
-        if labels.max() >= len(names):
-            raise DataError(f"{path}: {part} has label {labels.max()}, but there are {len(names)} names")
-        parts += [records[:, 2:].reshape(-1, 3, 32, 32), labels]
-    return Labelled(parts[0], parts[1], parts[2], parts[3], names)
+        parts += [records[:, 2:].reshape(-1, 3, 32, 32), records[:, 1].astype(np.int64)]
+    return Labelled(parts[0], parts[1], parts[2], parts[3], names).check(str(path))
 
 
 # --- Omniglot -----------------------------------------------------------------------------------------------
@@ -217,7 +215,15 @@ class Omniglot:
             raise DataError(
                 f"{paths[0]} holds no characters; expected images_background/ALPHABET/characterNN/*.png"
             )
+        # Sorted: the same content gives the same stream, in whatever order it was packed.
         self.alphabets = sorted(self.members)
+        for members in self.members.values():
+            members.sort(key=lambda member: member[1])
+            names = [name for _, name, _ in members]
+            if len(set(names)) < len(names):
+                raise DataError(
+                    f"{members[0][0]} holds a picture twice, such as {max(names, key=names.count)}"
+                )
         self._packed: dict[str, np.ndarray] = {}
 
     def size(self, alphabet: str) -> int:

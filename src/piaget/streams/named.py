@@ -9,14 +9,13 @@ from __future__ import annotations
 import os
 import zlib
 from dataclasses import replace
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from piaget.encoding import Scaling
-from piaget.errors import DataError
+from piaget.errors import DataError, SettingError
 from piaget.streams import sources
 from piaget.streams.cuts import (
     Fractions,
@@ -31,7 +30,7 @@ from piaget.streams.cuts import (
     of_rows,
 )
 from piaget.streams.fetch import folders, open_source
-from piaget.streams.formats import Labelled, mat_features, read_idx
+from piaget.streams.formats import Labelled
 from piaget.streams.lazy import LazyStream, MadeStream
 from piaget.streams.objects import Drawing, Objects
 from piaget.tasks import Kind, Task
@@ -93,17 +92,11 @@ def mnist(
     return of_classes(name, seed, open_source(sources.MNIST, data_dir), tasks, 2, True, train_size)
 
 
-FASHION_NAMES = (
-    "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
-)  # fmt: skip
-
-
 def fashion(
     name: str, seed: int, data_dir: DataDir, *, tasks: int = 10, train_size: int | None = None
 ) -> LazyStream:
     """Pairs of articles."""
-    data = replace(open_source(sources.FASHION, data_dir), names=FASHION_NAMES)
-    return of_classes(name, seed, data, tasks, 2, True, train_size)
+    return of_classes(name, seed, open_source(sources.FASHION, data_dir), tasks, 2, True, train_size)
 
 
 def cifar100(
@@ -124,45 +117,31 @@ def cub(
 ) -> LazyStream:
     """Ten species a task, none in two tasks. `features`: cub/train_FEATURES.mat of the data folder,
     or a path with {split} in it, which stands for train and test."""
-    return of_classes(name, seed, cub_features(features, data_dir), tasks, 10, False, train_size)
-
-
-def cub_features(features: str, data_dir: DataDir) -> Labelled:
-    places = folders(data_dir)
-    if "{split}" in features:
-        return mat_features(Path(features.format(split="train")), Path(features.format(split="test")))
-    for folder in places:
-        pair = [folder / "cub" / f"{split}_{features}.mat" for split in ("train", "test")]
-        if features != "resnet18" and all(path.is_file() for path in pair):
-            return mat_features(*pair)
-    others = sorted(
-        path.stem.removeprefix("train_")
-        for folder in places
-        for path in (folder / "cub").glob("train_*.mat")
-        if path.with_name(path.name.replace("train_", "test_", 1)).is_file()
-    )
-    hint = f"Features that are there: {', '.join(others)}; choose by features=..." if others else ""
-    if features != "resnet18":
-        raise DataError(
-            f"there are no features {features!r} of CUB: no file cub/train_{features}.mat with its "
-            f"test_{features}.mat in {', '.join(map(str, places))}. {hint}".rstrip()
-        )
     try:
-        return open_source(sources.CUB, data_dir)
+        data = open_source(sources.cub_features(features), data_dir)
     except DataError as error:
-        raise DataError(f"{error}\n{hint}".rstrip()) from None
+        there = ", ".join(sources.other_features(folders(data_dir)))
+        hint = f"\nFeatures of CUB that are there: {there}; choose by the option features" if there else ""
+        raise DataError(f"{error}{hint}") from None
+    made = of_classes(name, seed, data, tasks, 10, False, train_size)
+    return made if features == "resnet18" else relabelled(made, with_features(name, features))
+
+
+def with_features(name: str, features: str) -> str:
+    """What results are filed under: other features than the paper's are named."""
+    return name if features == "resnet18" else f"{name}/{Path(features).name.replace('{split}', 'own')}"
+
+
+def relabelled(stream: LazyStream, label: str) -> LazyStream:
+    """The same tasks under another stream's name."""
+    return MadeStream(label, stream.seed, len(stream), lambda i: replace(stream[i], stream=label))
 
 
 def digits(
     name: str, seed: int, data_dir: DataDir, *, tasks: int = 10, train_size: int | None = None
 ) -> LazyStream:
     """Pairs of digits from the 1,797 pictures of 8 x 8 that come with the package."""
-    folder = files("piaget.streams")
-    with (
-        as_file(folder / "digits-images-idx3-ubyte.gz") as images,
-        as_file(folder / "digits-labels-idx1-ubyte.gz") as labels,
-    ):
-        x, y = read_idx(images, 3)[:, None], read_idx(labels, 1).astype(np.int64)
+    x, y = sources.packaged_digits()
     rng = generator(name, seed)
     classes = draw_classes(rng, 10, 2, tasks, reuse=True)
     parts = of_rows(x, y, divide_with_all_classes(rng, y, (0.6, 0.2, 0.2)))
@@ -245,8 +224,10 @@ def omniglot(
 
 
 def pixel_mnist(name: str, seed: int, data_dir: DataDir, *, tasks: int = 10, digit: int = 4) -> LazyStream:
-    """One picture of a digit a task: from a pixel's row and column to whether it is inked.
+    """One picture of a digit a task: from a pixel's row and column, in [0, 1], to whether it is inked.
 
+    The paper's label is the intensity in [0, 1], with binary cross-entropy; as in the authors' published
+    code, it is 1 for intensities above 0.3.
     All pixels are for training, and for validation and test as well: nothing is generalised to.
     """
     data = open_source(sources.MNIST, data_dir)
@@ -283,15 +264,20 @@ def combined(
     places = [(stream, i) for stream in streams for i in range(len(stream))]
     order = generator(name, seed).permutation(len(places))
 
+    label = with_features(name, features)
+
     def make(i: int) -> Task:
         stream, j = places[order[i]]
-        return replace(stream[j], stream=name)
+        return replace(stream[j], stream=label)
 
-    return MadeStream(name, seed, len(places), make)
+    return MadeStream(label, seed, len(places), make)
 
 
 def objects(
-    name: str, seed: int, data_dir: DataDir, *, setting: str = "random", drawing: Drawing | None = None
+    name: str, seed: int, data_dir: DataDir, *, setting: str | None = None, drawing: Drawing | None = None
 ) -> LazyStream:
     """48 classes of drawn objects. `setting`: "random", or what is held out; the name may say it, too."""
-    return Objects(seed, setting if name == "objects" else name.removeprefix("objects-"), drawing)
+    said = None if name == "objects" else name.removeprefix("objects-")
+    if said and setting and said != setting:
+        raise SettingError(f"stream {name!r} with setting={setting!r}; expected one of them to say it")
+    return Objects(seed, said or setting or "random", drawing)

@@ -85,7 +85,7 @@ class Objects(LazyStream):
 
     setting: "random", or what is held out for the last tasks: "circle" (5 tasks), "top-left" or
     "orange" (4 tasks). There are 16 circles for 15 places: one circle, drawn from the seed, is
-    left out, and one of the other classes occurs in two tasks.
+    left out, and one of the other classes occurs in two tasks (with different pictures).
     """
 
     def __init__(self, seed: int = 0, setting: str = "random", drawing: Drawing | None = None) -> None:
@@ -98,13 +98,20 @@ class Objects(LazyStream):
         self._images = [drawing.images(rng, *one) for one in self.classes]
         self.assignment = _assign(rng, self.classes, setting)
         self._split_seeds = rng.integers(2**31, size=TASKS).tolist()
+        # A class that occurs again has other pictures there: none is for training here and for test there.
+        seen: set[int] = set()
+        self._again: dict[tuple[int, int], np.ndarray] = {}
+        for task, chosen in enumerate(self.assignment):
+            for c in seen & set(chosen):
+                self._again[task, c] = drawing.images(rng, *self.classes[c])
+            seen |= set(chosen)
 
     def __len__(self) -> int:
         return TASKS
 
     def make(self, i: int) -> Task:
         chosen = self.assignment[i]
-        x = torch.from_numpy(np.concatenate([self._images[c] for c in chosen]))
+        x = torch.from_numpy(np.concatenate([self._again.get((i, c), self._images[c]) for c in chosen]))
         y = torch.arange(CLASSES_PER_TASK).repeat_interleave(IMAGES)
         rows = split_rows(y, CLASSES_PER_TASK, FRACTIONS, self._split_seeds[i])
         train, validation, test = (Split(x[r], y[r]) for r in rows)

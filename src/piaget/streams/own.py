@@ -43,6 +43,7 @@ def from_arrays(
         raise SettingError("from_arrays needs x, y and groups, or a dictionary {name: (x, y), ...}")
     else:
         pairs = _by_group(x, y, groups)
+        kind = kind or _common_kind(_array(y))
     if not pairs:
         raise DataError(f"{name}: there are no samples")
     if divisor is None and all(_array(px).dtype == np.uint8 for px, _ in pairs.values()):
@@ -74,6 +75,12 @@ def _by_group(x: Any, y: Any, groups: Any) -> dict[str, tuple[np.ndarray, np.nda
     return {name: (inputs[texts == name], targets[texts == name]) for name in dict.fromkeys(texts)}
 
 
+def _common_kind(y: np.ndarray) -> Kind | None:
+    """One value with a fraction makes all groups regressions; classes may differ from group to group."""
+    fractions = y.dtype.kind == "f" and not np.array_equal(y, np.round(y))
+    return "regression" if fractions else None
+
+
 def _array(values: Any) -> np.ndarray:
     return values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
 
@@ -93,8 +100,8 @@ def from_datasets(
     """One task for each torch Dataset of samples (input, target), or pair or triple of such data sets.
 
     A pair is (training, test), a triple (training, validation, test); a single data set is divided at
-    random by `fractions`. Inputs are tensors, arrays, or pictures. A data set is read when its task is
-    first asked for, and then kept.
+    random by `fractions`. Inputs are tensors, arrays, or pictures; bytes are divided by `divisor` (255).
+    A data set is read when its task is first asked for, and then kept.
     """
     named = (
         dict(datasets)
@@ -130,6 +137,8 @@ def _from_sets(
     rest: dict[str, Any] = {}
     if len(read) > 1:
         rest = {"test": read[-1], "validation": read[1] if len(read) == 3 else None}
+    if divisor is None and _array(read[0][0]).dtype == np.uint8:
+        divisor = 255
     return Task.from_arrays(
         task, *read[0], **rest, kind=kind, fractions=fractions, divisor=divisor, seed=seed, stream=stream
     )
@@ -138,7 +147,7 @@ def _from_sets(
 def _samples(task: str, dataset: Any) -> tuple[Any, Any]:
     """All inputs (n, *shape) and all targets (n,) of a data set."""
     if isinstance(dataset, torch.utils.data.TensorDataset) and len(dataset.tensors) == 2:
-        return dataset.tensors[0], dataset.tensors[1].squeeze()
+        return dataset.tensors[0], dataset.tensors[1].reshape(len(dataset), -1).squeeze(1)
     pairs = dataset if isinstance(dataset, torch.utils.data.IterableDataset) else _indexed(task, dataset)
     inputs: list[np.ndarray] = []
     targets: list[Any] = []
@@ -146,8 +155,13 @@ def _samples(task: str, dataset: Any) -> tuple[Any, Any]:
         if not isinstance(sample, tuple | list) or len(sample) != 2:
             raise TaskError(f"task {task!r}: sample {len(inputs)} is no pair (input, target)")
         inputs.append(_input(sample[0]))
-        target = sample[1]
-        targets.append(target.item() if isinstance(target, Tensor | np.ndarray) and target.size else target)
+        target = _array(sample[1])
+        if target.size != 1:
+            raise TaskError(
+                f"task {task!r}: the target of sample {len(inputs) - 1} has shape {target.shape}; expected "
+                "a class number, a label or a value"
+            )
+        targets.append(target.item())
         if inputs[-1].shape != inputs[0].shape:
             raise TaskError(
                 f"task {task!r}: sample {len(inputs) - 1} has shape {inputs[-1].shape}, but the first has "

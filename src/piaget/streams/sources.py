@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from importlib.resources import as_file
+from importlib.resources import files as package_files
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from piaget.streams import formats
 
@@ -31,13 +36,17 @@ class File:
 
 @dataclass(frozen=True)
 class Source:
-    """A data set. `read` takes the paths of its files, in order, and checks what it reads."""
+    """A data set. `read` takes the paths of its files, in order, and checks what it reads.
+
+    `check` looks at what is otherwise read only when it is needed.
+    """
 
     name: str
     title: str
     licence: str
     files: tuple[File, ...]
     read: Callable[..., Any]
+    check: Callable[[Any], None] = lambda content: None
 
 
 def _paper(name: str, file: str, sha256: str, size: int) -> File:
@@ -78,7 +87,7 @@ MNIST = Source(
         ),
         (9_912_422, 28_881, 1_648_877, 4_542),
     ),
-    partial(formats.idx_images, shape=(28, 28), classes=10),
+    partial(formats.idx_images, shape=(28, 28), names=tuple(range(10))),
 )
 
 FASHION = Source(
@@ -99,8 +108,15 @@ FASHION = Source(
         ),
         (26_421_880, 29_515, 4_422_102, 5_148),
     ),
-    partial(formats.idx_images, shape=(28, 28), classes=10),
-)
+    partial(
+        formats.idx_images,
+        shape=(28, 28),
+        names=(
+            "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
+            "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
+        ),
+    ),
+)  # fmt: skip
 
 CIFAR100 = Source(
     "cifar100",
@@ -137,6 +153,7 @@ OMNIGLOT = Source(
         )
     ),
     formats.Omniglot,
+    formats.Omniglot.check,
 )
 
 LANDMINE = Source(
@@ -151,7 +168,7 @@ LANDMINE = Source(
             1_032_555,
         ),
     ),
-    partial(formats.mat_groups, features=9),
+    partial(formats.mat_groups, tasks=29, features=9),
 )
 
 SCHOOLS = Source(
@@ -166,7 +183,7 @@ SCHOOLS = Source(
             46_829,
         ),
     ),
-    partial(formats.mat_groups, features=27),
+    partial(formats.mat_groups, tasks=139, features=27),
 )
 
 FERA = Source(
@@ -181,7 +198,7 @@ FERA = Source(
             12_107_603,
         ),
     ),
-    partial(formats.mat_groups, features=100),
+    partial(formats.mat_groups, tasks=21, features=100),
 )
 
 CUB = Source(
@@ -204,5 +221,36 @@ CUB = Source(
     ),
     formats.mat_features,
 )
+
+
+def cub_features(features: str) -> Source:
+    """CUB with other features: cub/train_FEATURES.mat, or a path with {split} for train and test."""
+    if features == "resnet18":
+        return CUB
+    own = str(Path(features).expanduser().absolute()) if "{split}" in features else None
+    pattern = own or f"cub/{{split}}_{features}.mat"
+    paths = [pattern.replace("{split}", split) for split in ("train", "test")]
+    return replace(CUB, files=tuple(File(path, (), "", 0) for path in paths))
+
+
+def other_features(folders: list[Path]) -> list[str]:
+    """Features of CUB that are there, beside those of the paper."""
+    return sorted(
+        path.stem.removeprefix("train_")
+        for folder in folders
+        for path in (folder / "cub").glob("train_*.mat")
+        if path.with_name(path.name.replace("train_", "test_", 1)).is_file() and path.stem != "train_resnet18"
+    )
+
+
+def packaged_digits() -> tuple[np.ndarray, np.ndarray]:
+    """1,797 pictures (n, 1, 8, 8) of 0 to 16, and their digits (n,); they come with the package."""
+    kinds = {"images-idx3": 3, "labels-idx1": 1}
+    parts = []
+    for kind, dimensions in kinds.items():
+        with as_file(package_files("piaget.streams") / f"digits-{kind}-ubyte.gz") as path:
+            parts.append(formats.read_idx(path, dimensions))
+    return parts[0][:, None], parts[1].astype(np.int64)
+
 
 SOURCES = {s.name: s for s in (MNIST, FASHION, CUB, CIFAR100, OMNIGLOT, LANDMINE, SCHOOLS, FERA)}

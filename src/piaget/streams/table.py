@@ -15,9 +15,9 @@ import torch
 
 from piaget.encoding import Column, Encoding, Scaling, as_frame, as_numbers, as_text, as_texts, need
 from piaget.errors import DataError, DataNote, SettingError
-from piaget.streams.cuts import Fractions, Rows, check_fractions, make_task, of_rows, unusable
+from piaget.streams.cuts import Fractions, Rows, limit, make_task, of_rows, unusable
 from piaget.streams.lazy import LazyStream
-from piaget.tasks import KINDS, Kind, Task, split_rows
+from piaget.tasks import KINDS, Kind, Task, check_fractions, split_rows
 
 if TYPE_CHECKING:
     from piaget.learner import Learner
@@ -87,14 +87,14 @@ def from_table(
     if on_unusable not in ("skip", "error"):
         raise SettingError(f"on_unusable={on_unusable!r}; expected 'skip' or 'error'")
     check_fractions(fractions)
-    frame, source = read_table(table)
+    frame, source = read_table(table, [group, *categorical, *(encoding.categories if encoding else ())])
     named = [group, target, *([split] if split else []), *categorical, *ignore]
     _check_columns(source, list(frame.columns), named)
     frame = _without_missing(frame, source, [group, target])
     kind = _kind(kind or (encoding.kind if encoding else None), target, frame[target])
     y = as_numbers(target, frame[target]) if kind == "regression" else frame[target].to_numpy(object)
     parts = _parts(frame[split]) if split else None
-    groups, skipped = _groups(as_texts(frame[group]), y, kind, parts, fractions, seed)
+    groups, skipped = _groups(as_texts(frame[group]), y, kind, parts, fractions, train_size, seed)
     _tell_skipped(skipped, len(groups), source, on_unusable)
     if encoding is None:
         train = np.concatenate([g.train for g in groups.values()])
@@ -102,18 +102,19 @@ def from_table(
         scaling = _target_scaling(y[train]) if kind == "regression" else Scaling()
         encoding = Encoding(_fit(frame.iloc[train], columns, set(categorical)), group, target, kind, scaling)
     x, stream = encoding.encode(frame), name or source
-    tasks = [g.task(task, stream, kind, x, train_size, encoding) for task, g in groups.items()]
+    tasks = [g.task(task, stream, kind, x, encoding) for task, g in groups.items()]
     if shuffle:
         tasks = [tasks[i] for i in np.random.default_rng(seed).permutation(len(tasks))]
     return TableStream(stream, seed, encoding, tasks, skipped)
 
 
 def predict_table(learner: Learner, rows: Any) -> Any:
-    """A DataFrame of the rows with one more column, the prediction by the task of each row's group."""
-    frame = as_frame(rows)
+    """A DataFrame of the rows (a table or its path) with one more column: the prediction by the task of
+    each row's group."""
     encoding = next((e for e in map(learner.encoding, learner.tasks) if e is not None), None)
     if encoding is None:
         raise DataError("the learner has learned no task from a table: it has no columns to go by")
+    frame, _ = read_table(rows, [encoding.group, *encoding.categories])
     _check_columns("the table", list(frame.columns), [encoding.group])
     groups = as_texts(frame[encoding.group])
     answers = np.empty(len(frame), object)
@@ -124,13 +125,13 @@ def predict_table(learner: Learner, rows: Any) -> Any:
     return frame.assign(**{f"predicted {encoding.target}": answers}).infer_objects()
 
 
-def read_table(table: Any) -> tuple[Any, str]:
-    """A pandas DataFrame, and what to call it."""
+def read_table(table: Any, texts: Sequence[str] = ()) -> tuple[Any, str]:
+    """A pandas DataFrame, and what to call it. `texts`: columns that stay texts, such as 007."""
     if not isinstance(table, str | os.PathLike):
         frame, source = as_frame(table), "table"
     else:
         path = Path(table)
-        frame, source = as_frame(_read_file(path)), path.name.split(".")[0]
+        frame, source = as_frame(_read_file(path, texts)), path.name.split(".")[0]
     if not len(frame):
         raise DataError(f"{source}: the table has no rows")
     twice = frame.columns[frame.columns.duplicated()]
@@ -139,7 +140,7 @@ def read_table(table: Any) -> tuple[Any, str]:
     return frame, source
 
 
-def _read_file(path: Path) -> Any:
+def _read_file(path: Path, texts: Sequence[str]) -> Any:
     pandas = need("pandas", "tables")
     ends = path.name.lower().removesuffix(".gz").rpartition(".")[2]
     if not path.is_file():
@@ -148,7 +149,8 @@ def _read_file(path: Path) -> Any:
         if ends == "parquet":
             return pandas.read_parquet(path)
         if ends in ("csv", "tsv"):
-            return pandas.read_csv(path, sep="\t" if ends == "tsv" else ",", low_memory=False)
+            separator = "\t" if ends == "tsv" else ","
+            return pandas.read_csv(path, sep=separator, low_memory=False, dtype=dict.fromkeys(texts, str))
     except Exception as error:  # readers fail in many ways on what is no table
         raise DataError(f"{path} cannot be read: {type(error).__name__}: {error}") from error
     raise DataError(f"{path}: expected a file that ends in .csv, .tsv or .parquet")
@@ -213,21 +215,20 @@ class _Group:
     def train(self) -> Rows:
         return self.rows[self.parts[0]]
 
-    def task(
-        self, name: str, stream: str, kind: Kind, x: np.ndarray, train_size: int | None, encoding: Encoding
-    ) -> Task:
+    def task(self, name: str, stream: str, kind: Kind, x: np.ndarray, encoding: Encoding) -> Task:
         """x: the inputs of all rows of the table."""
         if kind == "multiclass" and self.labels is not None and len(self.labels) == 2:
             kind = "binary"  # two of several classes
         return make_task(
-            name, kind, of_rows(x[self.rows], self.y, self.parts), stream=stream, train_size=train_size,
-            labels=self.labels, scaling=encoding.scaling, encoding=encoding,
+            name, kind, of_rows(x[self.rows], self.y, self.parts), stream=stream, labels=self.labels,
+            scaling=encoding.scaling, encoding=encoding,
         )  # fmt: skip
 
 
 def _groups(
-    names: np.ndarray, y: np.ndarray, kind: Kind, parts: np.ndarray | None, fractions: Fractions, seed: int
-) -> tuple[dict[str, _Group], dict[str, str]]:
+    names: np.ndarray, y: np.ndarray, kind: Kind, parts: np.ndarray | None, fractions: Fractions,
+    train_size: int | None, seed: int,
+) -> tuple[dict[str, _Group], dict[str, str]]:  # fmt: skip
     """The groups in order of occurrence, and {group: why it is no task}. parts: 0, 1 or 2 a row."""
     members: dict[str, list[int]] = {}
     for row, name in enumerate(names):
@@ -247,7 +248,7 @@ def _groups(
         if reason:
             skipped[name] = reason
         else:
-            groups[name] = _Group(rows, own, labels, (first, second, third))
+            groups[name] = _Group(rows, own, labels, (limit(first, own, train_size, kind), second, third))
     return groups, skipped
 
 
@@ -299,11 +300,9 @@ def _fit(train: Any, columns: list[str], categorical: set[str]) -> tuple[Column,
         if number and name not in categorical:
             numbers = as_numbers(name, values)
             present = numbers[~np.isnan(numbers)]
-            spread = float(present.std()) if len(present) else 0.0
-            column = Column(
-                name, None, float(present.mean()) if len(present) else 0.0, spread or 1.0, may_miss
-            )
-            varies = spread > 0
+            varies = len(present) > 0 and present.min() < present.max()
+            mean, spread = (present.mean(), present.std()) if varies else (present[:1].sum(), 1.0)
+            column = Column(name, None, float(mean), float(spread) or 1.0, may_miss)
         else:
             levels = sorted({text for text in as_texts(values) if text is not None})
             if len(levels) > MOST_LEVELS:
