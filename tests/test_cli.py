@@ -108,6 +108,8 @@ def test_data_draw(name, small_data, tmp_path):
         (["data", "draw", "digits", "--option", "x=1"], "no option 'x'"),
         (["sweep", "digist"], "did you mean 'digits'"),
         (["sweep", "digits", "--structure", "magic"], "structure 'magic' is not known"),
+        (["sweep", "digits", "--structure", "all"], "structure 'all' is not known"),
+        (["sweep", "digits", "--epochs", "1"], "epochs=1"),
         (["sweep", "landmine", "--algorithms", "dynamic"], "linear combinations with all but dynamic"),
         (["predict", "nowhere", "x.csv", "--out", "y.csv"], "holds no learner"),
     ],
@@ -120,6 +122,35 @@ def test_mistakes_get_one_line_and_a_code(arguments, message, capsys, tmp_path, 
     assert message in said
     assert "Traceback" not in said
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_package_that_is_not_installed(small_data, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    monkeypatch.setitem(sys.modules, "scipy.io", None)
+    assert main(["data", "verify", "landmine", "--data-dir", str(small_data)]) == 2
+    said = capsys.readouterr()
+    assert (
+        "MATLAB files need the package scipy, which is not installed: pip install 'piaget[data]'" in said.err
+    )
+    assert "DAMAGED" not in said.out
+
+
+def test_folders_that_cannot_be_written_to(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    for arguments in (
+        ["run", "digits", "--epochs", "2", "--out", str(tmp_path / "file" / "out")],
+        ["data", "draw", "digits", "--out", str(tmp_path / "file" / "out")],
+        ["sweep", "digits", "--out", str(tmp_path / "file" / "out")],
+    ):
+        assert main(arguments) == 2
+        assert "Not a directory" in capsys.readouterr().err
+
+
+def test_verify_names_what_it_cannot_check(small_data, capsys):
+    assert main(["data", "verify", "digits", "cub", "--data-dir", str(small_data)]) == 0
+    said = capsys.readouterr().out
+    assert "digits: comes with the package" in said
+    assert "cub: sound" in said
 
 
 # --- run and predict --------------------------------------------------------------------------------------
@@ -164,6 +195,12 @@ def test_from_a_table_to_predictions(tmp_path):
     assert list(answers.columns) == ["site", "age", "ward", "visits", "predicted cost"]
     assert len(answers) == 50
     assert answers["predicted cost"].between(500, 2500).all()
+    for out, message in (("x.txt", "ends in .csv or .parquet"), ("no/where.csv", "there is no such folder")):
+        wrong = piaget_command("predict", tmp_path / "out", tmp_path / "new.csv", "--out", tmp_path / out)
+        assert (wrong.returncode, message in wrong.stderr) == (2, True)
+    again = piaget_command("predict", tmp_path / "out", tmp_path / "new.csv", "--out", tmp_path / "a.parquet")
+    assert again.returncode == 0
+    assert pandas.read_parquet(tmp_path / "a.parquet")["predicted cost"].notna().all()
 
 
 def test_run_a_stream(tmp_path, capsys):

@@ -61,7 +61,7 @@ def names(monkeypatch, tmp_path, small_data):
     schools = table.assign(school=[f"school {i % 10}" for i in range(400)])
     schools.to_csv("scores.csv", index=False)
     schools.to_csv("next_year.csv", index=False)
-    for site, label, i in itertools.product(("a", "b"), ("cat", "dog"), range(8)):
+    for site, label, i in itertools.product(("a", "b"), ("cat", "dog"), range(16)):
         picture = Image.fromarray(rng.integers(0, 256, (8, 8), dtype=np.uint8))
         for folder in (tmp_path / "sites" / site / label, tmp_path / "animals" / f"{site} {label} {i % 2}"):
             folder.mkdir(parents=True, exist_ok=True)

@@ -69,6 +69,35 @@ def test_the_kind_is_that_of_all_groups():
     assert {t.kind for t in tasks} == {"regression"}
 
 
+def test_large_values_are_learned():
+    """Values of a regression are standardised for learning; scores and answers are in their own units."""
+    y = 1000 * X[:, 0] + 5e6
+    tasks = from_arrays(X, y, GROUPS)
+    learner = piaget.Learner(
+        "linear", "nft", "compositional", epochs=400, learning_rate=0.05, initial_tasks=1
+    )
+    for task in tasks:
+        learner.learn(task)
+    answers = learner.predict(tasks[2].test.x, tasks[2].name)
+    assert float((answers - tasks[2].test.y).abs().max()) < 300
+    raw = piaget.Task.from_arrays("raw", X, y, standardize=False)
+    assert raw.scaling == piaget.Task.from_arrays("classes", X, Y).scaling
+
+
+def test_groups_that_are_missing():
+    for missing in (np.where(GROUPS == 1, np.nan, GROUPS), [None, *GROUPS[1:]]):
+        with pytest.raises(TaskError, match="group is missing"):
+            from_arrays(X, Y, missing)
+
+
+def test_half_precision_and_names_that_are_numbers():
+    task = from_arrays(torch.from_numpy(X).bfloat16(), Y, GROUPS)[0]
+    learner = piaget.Learner(epochs=2, initial_tasks=1)
+    learner.learn(task)
+    assert task.name == "3"
+    assert len(learner.predict(X[:5], 3)) == len(learner.predict(X[:5], task="3")) == 5
+
+
 def test_bytes_may_be_given_divided():
     """Bytes, or the same as fractions: one answer. Fractions that are not divided are refused."""
     stream = piaget.stream("digits")
@@ -300,6 +329,9 @@ def test_folders_that_cannot_be_used(tmp_path):
         from_folder(tmp_path)
     for i in range(10):
         picture(tmp_path / "t" / "only" / f"{i}.png")
+    with pytest.raises(SettingError, match=r"size=\(0, 4\); expected \(height, width\)"):
+        from_folder(tmp_path, size=(0, 4))
+    picture(tmp_path / "t" / "a loose one.png")
     with pytest.raises(DataError, match="holds a single class"):
         from_folder(tmp_path)
     for i in range(10):

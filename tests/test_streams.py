@@ -261,6 +261,15 @@ def test_alphabets(small_data):
     assert [len(s) for _, s in task.splits()] == [48, 6, 6]
     assert set(task.train.x.unique().tolist()) == {0, 1}
     assert len(piaget.stream("omniglot", 0, small_data, tasks=2)) == 2
+    with pytest.raises(SettingError, match="tasks=8; expected at most 7"):
+        piaget.stream("omniglot", 0, small_data, tasks=8)
+
+
+@NOT_PUBLIC
+@pytest.mark.parametrize("name", ["mnist", "digits", "cub", "cifar100", "omniglot"])
+def test_fewer_tasks_are_the_first_ones(name, small_data):
+    few, all_ = (piaget.stream(name, 0, small_data, tasks=tasks) for tasks in (2, 5))
+    assert [t.fingerprint() for t in few] == [t.fingerprint() for t in all_[:2]]
 
 
 def test_digits_are_scikit_learns():
@@ -307,6 +316,7 @@ def test_digits_are_learned():
         ("digits", {"train_size": "20"}, "train_size='20'"),
         ("objects-circle", {"setting": "orange"}, "expected one of them to say it"),
         ("digits", {"train_size": 1}, "one sample of each class"),
+        ("cub", {"features": 3}, "features=3; expected a name"),
     ],
 )
 def test_wrong_names_and_options(name, options, message):

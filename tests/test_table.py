@@ -1,5 +1,6 @@
 """A table of one's own: groups become tasks, columns become inputs, and new rows can be predicted."""
 
+import decimal
 import json
 import warnings
 
@@ -202,6 +203,82 @@ def test_seeds_order_and_size():
     assert sorted(fewer[0].train.y.tolist()) == sorted(one[1].train.y.tolist())
 
 
+# --- columns that are not what they seem ------------------------------------------------------------
+
+
+def test_a_text_among_numbers_is_a_mistake():
+    table = only(frame(), "cost")
+    table["age"] = table["age"].round(1).astype(object)
+    table.loc[17, "age"] = "unknown"
+    with pytest.raises(
+        DataError, match=r"column 'age' holds texts, nearly all .* in row 17 it holds 'unknown'"
+    ):
+        from_table(table, group="site", target="cost")
+    table["age"] = [f"{a:.1f}".replace(".", ",") for a in frame()["age"]]
+    with pytest.raises(DataError, match="they have decimal commas"):
+        from_table(table, group="site", target="cost")
+    table["age"], table["cost"] = 1.0 * np.arange(240), table["cost"].astype(str)
+    table.loc[3, "cost"] = "n/k"
+    with pytest.raises(DataError, match=r"column 'cost' holds texts, nearly all .* in row 3 it holds 'n/k'"):
+        from_table(table, group="site", target="cost")
+
+
+def test_objects_that_are_numbers_are_numbers():
+    table = only(frame(), "cost")
+    same = from_table(table, group="site", target="cost")
+    table["age"] = table["age"].astype(object)
+    table["cost"] = [decimal.Decimal(str(v)) for v in table["cost"]]
+    stream = from_table(table, group="site", target="cost")
+    assert stream.encoding.inputs == same.encoding.inputs
+    assert stream[0].kind == "regression"
+    assert torch.allclose(stream[0].train.x, same[0].train.x)
+
+
+def test_dates_in_files(tmp_path):
+    table = only(frame(), "cost").assign(day=pandas.date_range("2020-01-01", periods=240, freq="3D"))
+    expected = from_table(table, group="site", target="cost")
+    table.to_csv(tmp_path / "t.csv", index=False)
+    stream = from_table(tmp_path / "t.csv", group="site", target="cost")
+    assert stream.encoding.inputs == expected.encoding.inputs
+    assert "day" in stream.encoding.inputs
+    assert torch.allclose(stream[2].train.x, expected[2].train.x, atol=1e-5)
+    dates = table.assign(day=table["day"].dt.date)
+    assert torch.allclose(from_table(dates, group="site", target="cost")[2].train.x, expected[2].train.x)
+    row = {"age": 50, "ward": "red", "visits": 3, "day": "2020-01-04"}
+    later = row | {"day": table["day"][1]}
+    assert np.allclose(stream.encoding.encode([row]), stream.encoding.encode([later]))
+    with pytest.raises(DataError, match="column 'day' holds 'soon' in row 0"):
+        stream.encoding.encode([row | {"day": "soon"}])
+
+
+def test_odd_files(tmp_path):
+    table = only(frame(groups=4), "cost")
+    path = tmp_path / "t.csv"
+    table.to_csv(path, index=False, sep=";")  # as some spreadsheets write
+    assert len(from_table(path, group="site", target="cost")) == 4
+    path.write_text("site,age,age,cost\n" + "a,1,2,3\n" * 9)
+    with pytest.raises(DataError, match="column 'age' occurs twice"):
+        from_table(path, group="site", target="cost")
+    countries = table["site"].map({"site 0": "NA", "site 1": "None", "site 2": "null", "site 3": "007"})
+    table.assign(site=countries).to_csv(path, index=False)
+    stream = from_table(path, group="site", target="cost")
+    assert [task.name for task in stream] == ["NA", "None", "null", "007"]
+
+
+def test_targets_too_large_to_compute_with():
+    table = only(frame(), "cost")
+    with pytest.raises(piaget.TaskError, match=r"column 'cost': target values up to .* are too large"):
+        from_table(table.assign(cost=table["cost"] * 1e300), group="site", target="cost")
+
+
+def test_lazy_frames_and_one_name_for_a_list():
+    table = polars.DataFrame(only(frame(), "cost").to_dict("list")).lazy()
+    stream = from_table(table, group="site", target="cost", ignore="visits", categorical="ward")
+    assert stream.encoding.inputs == ["age", "ward=blue", "ward=green", "ward=red"]
+    with pytest.raises(SettingError, match="are for a new encoding"):
+        from_table(table, encoding=stream.encoding, ignore="ward")
+
+
 # --- groups that are no tasks --------------------------------------------------------------------------
 
 
@@ -237,6 +314,8 @@ def test_unusable_groups_are_skipped_with_a_warning_or_refused():
         ({}, {"on_unusable": "hide"}, "expected 'skip' or 'error'"),
         ({}, {"fractions": (0.5, 0.5, 0.5)}, "three shares"),
         ({}, {"target": None}, "needs the names of two columns"),
+        ({}, {"fractions": 0.5}, "three shares"),
+        ({}, {"seed": -1, "shuffle": True}, "seed=-1"),
     ],
 )
 def test_tables_that_cannot_be_used(change, options, message):
@@ -308,10 +387,19 @@ def test_new_rows_are_predicted_also_after_loading(learned, tmp_path):
     answered = predict_table(loaded, new)
     off = (answered["predicted cost"] - new["cost"]).abs()
     assert off.median() < 40
-    with pytest.raises(piaget.UnknownTaskError, match="site 77"):
+    some = new.assign(site=new["site"].mask(new.index < 5, "site 77").mask(new.index == 7))
+    with pytest.warns(DataNote, match=r"6 of 240 rows get no prediction: .* for site 'site 77', \(missing\)"):
+        partly = predict_table(loaded, some)
+    assert partly["predicted cost"].isna().sum() == 6
+    assert partly["predicted cost"][10] == answered["predicted cost"][10]
+    with pytest.raises(DataError, match="no row is of a group that was learned; those are site 0, site 1"):
         predict_table(loaded, new.assign(site="site 77"))
-    with pytest.raises(DataError, match="row 3 has no site"):
-        predict_table(loaded, new.assign(site=new["site"].mask(new.index == 3)))
+    with pytest.raises(DataError, match="has a column 'predicted cost' already"):
+        predict_table(loaded, answered)
+    with pytest.raises(
+        DataError, match="column 'age' holds 'old' in row 130"
+    ):  # of the table, not of the group
+        predict_table(loaded, new.assign(age=new["age"].astype(object).mask(new.index == 130, "old")))
 
 
 def test_a_group_that_comes_later(learned):

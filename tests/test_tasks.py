@@ -105,7 +105,7 @@ def test_bytes_stay_bytes():
         (lambda: piaget.Task.from_arrays("t", X, Y - 1, classes=2), "labels run from -1"),
         (lambda: piaget.Task.from_arrays("t", X, Y + 0.5, kind="binary"), "label 0.5 is not a whole number"),
         (lambda: piaget.Task.from_arrays("t", X, Y, classes=3), "no train sample of class 2; every class"),
-        (lambda: piaget.Task.from_arrays("t", X, Y * 0), "no train sample of class 1"),
+        (lambda: piaget.Task.from_arrays("t", X, Y * 0), "all targets are 0; expected two classes"),
         (
             lambda: piaget.Task.from_arrays("t", X, np.arange(20) % 3, kind="binary"),
             "binary, but there are 3",

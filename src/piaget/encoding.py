@@ -6,7 +6,6 @@ Both are recorded with the task, and saved with the learner: `predict` on new ro
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +14,7 @@ import torch
 from torch import Tensor
 
 from piaget.errors import DataError
+from piaget.tables import as_dates, as_frame, as_numbers, as_texts
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,7 @@ class Column:
     mean: float = 0.0
     spread: float = 1.0
     may_miss: bool = False  # one more input says whether the value is missing
+    date: bool = False  # the number is that of days since 1970
 
     @property
     def inputs(self) -> list[str]:
@@ -64,8 +65,9 @@ class Column:
         """A pandas column -> (n, inputs). Missing: the mean, or no level; an unseen level: none."""
         missing = values.isna().to_numpy(bool)
         if self.levels is None:
-            numbers = (as_numbers(self.name, values) - self.mean) / self.spread
-            parts = [np.where(missing, 0.0, numbers)[:, None]]
+            values = as_dates(values) if self.date else values
+            scaled = (as_numbers(self.name, values) - self.mean) / self.spread
+            parts = [np.where(missing, 0.0, scaled)[:, None]]
         else:
             number = {level: i for i, level in enumerate(self.levels)}
             level = np.array([number.get(text, -1) for text in as_texts(values)], np.int64)
@@ -120,67 +122,3 @@ def from_json(data: Any) -> Encoding:
         data["kind"],
         Scaling(**data["scaling"]),
     )
-
-
-# --- tables ---------------------------------------------------------------------------------------------
-
-
-def is_table(x: Any) -> bool:
-    """A DataFrame of any library, a table in memory, a dictionary of columns, or a list of rows."""
-    if isinstance(x, dict) or hasattr(x, "columns") or hasattr(x, "to_pandas"):
-        return True
-    return isinstance(x, Sequence) and len(x) > 0 and all(isinstance(row, dict) for row in x)
-
-
-def as_frame(table: Any) -> Any:
-    """A pandas DataFrame of it, with column names as texts."""
-    pandas = need("pandas", "tables")
-    if hasattr(table, "to_pandas"):  # polars, pyarrow
-        table = table.to_pandas()
-    try:
-        frame = pandas.DataFrame(table)
-    except (ValueError, TypeError) as error:
-        raise DataError(f"a {type(table).__name__} is no table: {error}; for one row, give [row]") from error
-    return frame.set_axis([str(name) for name in frame.columns], axis=1).reset_index(drop=True)
-
-
-def as_numbers(name: str, values: Any) -> np.ndarray:
-    """A pandas column as float64; missing values are NaN, infinite ones and texts are refused."""
-    pandas = need("pandas", "tables")
-    if pandas.api.types.is_datetime64_any_dtype(values):
-        values = (values - pandas.Timestamp(0, tz=values.dt.tz)) / pandas.Timedelta(days=1)
-    numbers = pandas.to_numeric(values, errors="coerce").to_numpy(np.float64, na_value=np.nan)
-    bad = np.flatnonzero(np.isinf(numbers) | (np.isnan(numbers) & values.notna().to_numpy(bool)))
-    if len(bad):
-        value = values.iloc[int(bad[0])]
-        raise DataError(
-            f"column {name!r} holds {repr(value) if isinstance(value, str) else value} in row "
-            f"{values.index[int(bad[0])]} (counted from 0); expected finite numbers"
-        )
-    return numbers
-
-
-def as_texts(values: Any) -> np.ndarray:
-    """A pandas column as texts, None where missing: 3, 3.0 and "3" are the same level."""
-    return np.array(
-        [None if missing else as_text(v) for v, missing in zip(values, values.isna(), strict=True)], object
-    )
-
-
-def as_text(value: Any) -> str:
-    if isinstance(value, float | np.floating) and float(value).is_integer():
-        value = int(value)
-    return str(value)
-
-
-def need(module: str, what: str) -> Any:
-    """Imports a library that is an optional extra."""
-    import importlib
-
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        package = {"PIL": "pillow"}.get(module.split(".")[0], module.split(".")[0])
-        raise DataError(
-            f"{what} need the package {package}, which is not installed: pip install 'piaget[data]'"
-        ) from error

@@ -30,3 +30,7 @@ class DataError(PiagetError):
 
 class DataNote(UserWarning):
     """Something about the data that a user should know, and that was dealt with."""
+
+
+class PackageError(PiagetError):
+    """A package that is an optional extra is needed, and not installed."""

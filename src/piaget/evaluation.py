@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Any, TypedDict
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,6 +16,7 @@ from piaget.errors import SettingError, TaskError
 from piaget.schedule import StageName
 from piaget.settings import Settings
 from piaget.state import State, TaskRecord, params_of
+from piaget.tables import is_table
 from piaget.tasks import Split, Task
 from piaget.trees import map_tree
 
@@ -55,6 +57,30 @@ def tensors(settings: Settings, split: Split, scaling: Scaling) -> tuple[Tensor,
     y = scaling.targets(split.y)
     y = y.to(settings.torch_dtype) if y.is_floating_point() else y
     return scaling.inputs(split.x, settings.device, settings.torch_dtype), y.to(settings.device)
+
+
+def inputs_of(settings: Settings, record: TaskRecord, x: Any) -> Tensor:
+    """A user's inputs for a task that was learned: checked, encoded, and as the learner computes."""
+    if record.encoding is not None and is_table(x):
+        x = record.encoding.encode(x)
+    try:
+        inputs = torch.as_tensor(x if isinstance(x, Tensor) else np.asarray(x))
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TaskError(f"task {record.name!r}: inputs are no array of numbers: {error}") from error
+    if tuple(inputs.shape[1:]) != tuple(record.input_shape):
+        raise TaskError(
+            f"task {record.name!r}: inputs have shape {tuple(inputs.shape)}; expected "
+            f"(samples, {', '.join(map(str, record.input_shape))})"
+        )
+    if record.scaling.divisor != 1 and inputs.is_floating_point() and bool((inputs > 1).any()):
+        raise TaskError(
+            f"task {record.name!r}: inputs are fractions up to {float(inputs.max()):g}; expected bytes, "
+            f"as in training, or fractions that are divided by {record.scaling.divisor:g}"
+        )
+    inputs = record.scaling.inputs(inputs, settings.device, settings.torch_dtype)
+    if not bool(torch.isfinite(inputs).all()):
+        raise TaskError(f"task {record.name!r}: NaN or infinite inputs; expected finite numbers")
+    return inputs
 
 
 def outputs(

@@ -17,9 +17,9 @@ from piaget import lifecycle, objective, storage
 from piaget.adaptation import Adaptation, Frozen
 from piaget.checks import check_same, check_task
 from piaget.components import Components
-from piaget.encoding import Encoding, is_table
-from piaget.errors import SettingError, TaskError, UnknownTaskError
-from piaget.evaluation import OnEpoch, Row, Watch, outputs, tensors
+from piaget.encoding import Encoding
+from piaget.errors import SettingError, UnknownTaskError
+from piaget.evaluation import OnEpoch, Row, Watch, inputs_of, outputs, tensors
 from piaget.expansion import NoExpansion
 from piaget.model import DecoderMode, EncoderMode
 from piaget.schedule import StageName
@@ -27,6 +27,7 @@ from piaget.settings import Algorithm, Settings, resolve
 from piaget.stages import Stage
 from piaget.state import Progress, State, TaskRecord
 from piaget.structures import Structure
+from piaget.tables import as_text
 from piaget.tasks import Task
 from piaget.training import Run, advance
 
@@ -306,7 +307,7 @@ class Learner:
         return {name: usage.clone() for name, usage in usages if usage is not None}
 
     def _record(self, task: str | Task) -> TaskRecord:
-        state, name = self._state, task.name if isinstance(task, Task) else task
+        state, name = self._state, task.name if isinstance(task, Task) else as_text(task)
         if name in state.pending:
             left = max(self.settings.initial_tasks - len(state.pending), 0)
             raise UnknownTaskError(
@@ -319,26 +320,7 @@ class Learner:
         return state.records[name]
 
     def _outputs(self, record: TaskRecord, x: Any) -> Tensor:
-        if record.encoding is not None and is_table(x):
-            x = record.encoding.encode(x)
-        try:
-            inputs = torch.as_tensor(x if isinstance(x, Tensor) else np.asarray(x))
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise TaskError(f"task {record.name!r}: inputs are no array of numbers: {error}") from error
-        if tuple(inputs.shape[1:]) != tuple(record.input_shape):
-            raise TaskError(
-                f"task {record.name!r}: inputs have shape {tuple(inputs.shape)}; expected "
-                f"(samples, {', '.join(map(str, record.input_shape))})"
-            )
-        if record.scaling.divisor != 1 and inputs.is_floating_point() and bool((inputs > 1).any()):
-            raise TaskError(
-                f"task {record.name!r}: inputs are fractions up to {float(inputs.max()):g}; expected bytes, "
-                f"as in training, or fractions that are divided by {record.scaling.divisor:g}"
-            )
-        inputs = record.scaling.inputs(inputs, self.settings.device, self.settings.torch_dtype)
-        if not bool(torch.isfinite(inputs).all()):
-            raise TaskError(f"task {record.name!r}: NaN or infinite inputs; expected finite numbers")
-        return outputs(self.settings, self._state, record, inputs)
+        return outputs(self.settings, self._state, record, inputs_of(self.settings, record, x))
 
     # --- files -----------------------------------------------------------------------------------
 

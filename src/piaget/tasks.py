@@ -6,16 +6,17 @@ import hashlib
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from piaget.arrays import Kind as Kind
+from piaget.arrays import as_features, as_targets, as_values, infer_kind, number_classes
 from piaget.encoding import Encoding, Scaling
 from piaget.errors import SettingError, TaskError
 
-Kind = Literal["binary", "multiclass", "regression"]
 KINDS = ("binary", "multiclass", "regression")
 Stream = Sequence["Task"]
 
@@ -101,6 +102,7 @@ class Task:
         fractions: tuple[float, float, float] = (0.6, 0.2, 0.2),
         seed: int = 0,
         divisor: float | None = None,
+        standardize: bool = True,
         stream: str = "",
     ) -> Task:
         """A task from the user's own arrays (numpy, torch, or nested lists).
@@ -111,25 +113,26 @@ class Task:
         unless they already are 0 .. classes-1. If neither `validation` nor `test` is given,
         the samples are divided at random (from `seed`) by `fractions`, every class alike.
         Bytes (uint8, as of images) are divided by `divisor` when they are used, without one by the
-        largest byte in x.
+        largest byte in x. Values of a regression are standardised for learning by the training
+        values; scores and predictions are in their own units (`standardize=False`: learned as they are).
         """
         named = {"train": (x, y), "validation": validation, "test": test}
         if classes is not None and (isinstance(classes, bool) or not isinstance(classes, int)):
             raise TaskError(f"task {name!r}: classes={classes!r}; expected a whole number")
         pairs = {
-            split: (_features(name, split, pair[0]), _targets(name, split, pair[1]))
+            split: (as_features(name, split, pair[0]), as_targets(name, split, pair[1]))
             for split, pair in named.items()
             if pair is not None
         }
         targets = [labels for _, labels in pairs.values()]
-        kind = kind or _infer_kind(targets, classes)
+        kind = kind or infer_kind(targets, classes)
         if kind not in KINDS:
             raise TaskError(f"task {name!r}: kind is {kind!r}; expected one of {', '.join(KINDS)}")
         if kind == "regression":
-            numbered = {split: _floats(name, split, labels) for split, (_, labels) in pairs.items()}
+            numbered = {split: as_values(name, split, labels) for split, (_, labels) in pairs.items()}
             labels_of_classes, count = None, 0
         else:
-            numbered, labels_of_classes, count = _number_classes(name, pairs, classes)
+            numbered, labels_of_classes, count = number_classes(name, pairs, classes)
             if kind == "binary" and count != 2:
                 raise TaskError(f"task {name!r}: kind is binary, but there are {count} classes")
         splits: dict[str, Any] = {}
@@ -156,6 +159,8 @@ class Task:
         if validation is None and test is None:
             divided: dict[str, Any] = _divide(name, task.train, count, fractions, seed)
             task = replace(task, **divided)
+        if kind == "regression" and standardize:
+            task = replace(task, scaling=standardized(name, task.train.y.numpy(), divisor))
         return _warn_of_absent_classes(task)
 
 
@@ -176,8 +181,17 @@ def split_rows(
     return tuple(torch.cat(part) for part in parts)  # type: ignore[return-value]
 
 
+def standardized(name: str, y: np.ndarray, divisor: float = 1.0) -> Scaling:
+    """Of a regression's training values y."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, spread = float(y.mean()), float(y.std())
+    if not np.isfinite([mean, spread]).all():
+        raise TaskError(f"{name}: target values up to {np.abs(y).max():g} are too large to compute with")
+    return Scaling(divisor, mean, spread or 1.0)
+
+
 def check_fractions(fractions: tuple[float, float, float]) -> None:
-    shares = tuple(fractions)
+    shares = tuple(fractions) if isinstance(fractions, tuple | list) else ()
     if len(shares) != 3 or min(shares) < 0 or shares[0] == 0 or abs(sum(shares) - 1) > 1e-6:
         raise SettingError(
             f"fractions={fractions}; expected three shares (training, validation, test) adding to 1"
@@ -261,87 +275,6 @@ def _warn_of_absent_classes(task: Task) -> Task:
         if task.kind != "regression" and (absent := _absent_classes(task, split)):
             warnings.warn(f"task {task.name!r}: no {name} sample of class {absent}", stacklevel=3)
     return task
-
-
-def _to_numpy(values: Any) -> Any:
-    return values.detach().cpu().numpy() if isinstance(values, Tensor) else values
-
-
-def _array(name: str, split: str, what: str, values: Any) -> np.ndarray:
-    try:
-        return np.asarray(_to_numpy(values))
-    except ValueError as error:
-        raise TaskError(f"task {name!r}, {split}: {what} are no array: {error}") from error
-
-
-def _targets(name: str, split: str, y: Any) -> np.ndarray:
-    array = _array(name, split, "targets", y)
-    if array.dtype.kind == "O":
-        raise TaskError(
-            f"task {name!r}, {split}: targets are of mixed types; expected only numbers or only texts"
-        )
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise TaskError(f"task {name!r}, {split}: NaN or infinite targets; expected finite numbers")
-    return array
-
-
-def _features(name: str, split: str, x: Any) -> Tensor:
-    array = _array(name, split, "inputs", x)
-    if array.shape[:1] == (0,):
-        raise TaskError(f"task {name!r}, {split}: the split is empty; give at least one sample, or no split")
-    if array.dtype.kind not in "fiu":
-        raise TaskError(
-            f"task {name!r}, {split}: inputs have dtype {array.dtype}; expected numbers "
-            "(encode texts and categories first)"
-        )
-    if array.ndim == 1:
-        raise TaskError(
-            f"task {name!r}, {split}: inputs have shape {array.shape}; expected "
-            "(samples, features...); for a single feature use x[:, None]"
-        )
-    if array.dtype != np.uint8:  # integer images stay bytes until they are used
-        array = array.astype(np.float32 if array.dtype != np.float64 else np.float64)
-    return torch.from_numpy(np.ascontiguousarray(array))
-
-
-def _infer_kind(targets: list[np.ndarray], classes: int | None) -> Kind:
-    if classes is not None:
-        return "binary" if classes == 2 else "multiclass"
-    y = np.concatenate([labels.ravel() for labels in targets]) if targets else np.zeros(0)
-    if y.dtype.kind == "f" and not np.array_equal(y, np.round(y)):
-        return "regression"
-    return "binary" if len(np.unique(y)) <= 2 else "multiclass"
-
-
-def _floats(name: str, split: str, labels: np.ndarray) -> np.ndarray:
-    if labels.dtype.kind not in "fiub":
-        raise TaskError(f"task {name!r}, {split}: regression targets have dtype {labels.dtype}")
-    return np.ascontiguousarray(labels.astype(np.float64))
-
-
-def _number_classes(
-    name: str, pairs: dict[str, tuple[Tensor, np.ndarray]], classes: int | None
-) -> tuple[dict[str, np.ndarray], tuple[Any, ...] | None, int]:
-    """Numbers the class labels 0, 1, ...; keeps the user's labels where they differ."""
-    if any(y.dtype.kind == "f" for _, y in pairs.values()):
-        for split, (_, y) in pairs.items():
-            if y.dtype.kind == "f" and not np.array_equal(y, np.round(y)):
-                bad = y[y != np.round(y)].ravel()[0]
-                raise TaskError(
-                    f"task {name!r}, {split}: label {bad} is not a whole number; "
-                    "expected class numbers, or kind='regression' for values"
-                )
-        pairs = {split: (x, y.astype(np.int64)) for split, (x, y) in pairs.items()}
-    seen = np.unique(np.concatenate([y.ravel() for _, y in pairs.values()]))
-    plain = seen.dtype.kind in "iub" and seen.size > 0
-    if plain and (classes is not None or np.array_equal(seen, np.arange(len(seen)))):
-        count = classes if classes is not None else max(len(seen), 2)
-        labels = (False, True) if seen.dtype.kind == "b" and count == 2 else None
-        return {s: y.astype(np.int64) for s, (_, y) in pairs.items()}, labels, count
-    if classes is not None and len(seen) != classes:
-        raise TaskError(f"task {name!r}: {len(seen)} different labels; expected {classes}")
-    numbered = {s: np.searchsorted(seen, y).astype(np.int64) for s, (_, y) in pairs.items()}
-    return numbered, tuple(seen.tolist()), len(seen)
 
 
 def _divide(

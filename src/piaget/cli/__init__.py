@@ -29,6 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except PiagetError as error:
             print(f"piaget: {error}", file=sys.stderr)
             return 2
+        except OSError as error:
+            print(f"piaget: {error}", file=sys.stderr)
+            return 2
         except KeyboardInterrupt:
             print("\npiaget: stopped; what was finished is kept", file=sys.stderr)
             return 130

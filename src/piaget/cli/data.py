@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,10 @@ def _list(options: argparse.Namespace) -> int:
     places = folders(options.data_dir)
     shown = Table()
     for column in ("stream", "tasks", "what one task is", "size", "licence", "files"):
-        shown.add_column(column, justify="right" if column in ("tasks", "size") else "left")
+        numbers = column in ("tasks", "size")
+        shown.add_column(
+            column, justify="right" if numbers else "left", no_wrap=numbers or column == "stream"
+        )
     for stream in STREAMS.values():
         files = [file for source in stream.sources for file in source.files]
         there = sum(find(file, places) is not None for file in files)
@@ -89,14 +93,21 @@ def _verify(options: argparse.Namespace) -> int:
     from piaget.errors import DataError
     from piaget.streams import STREAMS
     from piaget.streams.fetch import check, find, folders, matches
+    from piaget.streams.sources import CUB, cub_features, other_features
 
     places, bad = folders(options.data_dir), 0
-    for source in _sources(options.streams or list(STREAMS)).values():
+    sources = list(_sources(options.streams or list(STREAMS)).values())
+    if CUB in sources:
+        sources += [replace(cub_features(f), name=f"cub/{f}") for f in other_features(places)]
+    for name in options.streams:
+        if not _sources([name]):
+            print(f"{name}: comes with the package")
+    for source in sources:
         paths = [find(file, places) for file in source.files]
         found = [path for path in paths if path is not None]
         if len(found) < len(paths):
             absent = [file.path for file, path in zip(source.files, paths, strict=True) if path is None]
-            if options.streams or found:
+            if found or source.name in options.streams:
                 print(f"{source.name}: MISSING {', '.join(absent)} (piaget data fetch {source.name})")
                 bad += 1
             continue
@@ -108,6 +119,7 @@ def _verify(options: argparse.Namespace) -> int:
             bad += 1
             continue
         which = "the public files" if public else "but not the public files, by their hashes"
+        which = which if source.files[0].hash else "with no public files to compare with"
         print(f"{source.name}: sound, {which}")
     return 1 if bad else 0
 

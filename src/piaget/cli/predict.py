@@ -17,17 +17,27 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "table", type=Path, metavar="FILE", help="CSV, TSV or Parquet, with the columns of training"
     )
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="a CSV file to write")
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="FILE", help="a CSV or Parquet file to write"
+    )
     parser.set_defaults(run=_predict)
 
 
 def _predict(options: argparse.Namespace) -> int:
     import piaget
+    from piaget.errors import SettingError
     from piaget.storage import write_atomically
     from piaget.streams.table import predict_table
 
+    if options.out.suffix not in (".csv", ".parquet"):
+        raise SettingError(f"--out {options.out}; expected a file that ends in .csv or .parquet")
+    if not options.out.absolute().parent.is_dir():
+        raise SettingError(f"--out {options.out}: there is no such folder")
     learner = piaget.Learner.load(options.folder / "learner")
     answered = predict_table(learner, options.table)
-    write_atomically(options.out, answered.to_csv(index=False).encode())
+    if options.out.suffix == ".parquet":
+        write_atomically(options.out, answered.to_parquet(index=False))
+    else:
+        write_atomically(options.out, answered.to_csv(index=False).encode())
     print(f"{options.out}: {len(answered)} rows with {answered.columns[-1]!r}")
     return 0

@@ -80,8 +80,10 @@ def _sweep(options: argparse.Namespace) -> int:
     check_options(streams, options.options)
     adaptations = _choose(options.adaptations, list(table.BASES), "adaptation")
     algorithms = _choose(options.algorithms, list(table.ALGORITHMS), "algorithm")
-    if options.structure is not None:
-        _choose([options.structure], ("linear", "soft-ordering", "soft-gating"), "structure")
+    if options.structure not in (None, "linear", "soft-ordering", "soft-gating"):
+        raise SettingError(
+            f"structure {options.structure!r} is not known; expected linear, soft-ordering or soft-gating"
+        )
     seeds = tuple(range(options.seeds))
     jobs = []
     for stream in dict.fromkeys(streams):
@@ -99,6 +101,13 @@ def _sweep(options: argparse.Namespace) -> int:
         )
     for stream, extra in dict.fromkeys((job.stream, job.options) for job in jobs):
         piaget.stream(stream, 0, options.data_dir, **dict(extra))  # files are found or downloaded first
+    for job in jobs:
+        sweep.make_learner(job, 0)  # settings that do not go together are found now
+    for stream in dict.fromkeys(streams):
+        trained = {job.method.algorithm for job in jobs if job.stream == stream}
+        left_out = [algorithm for algorithm in algorithms if algorithm not in trained]
+        if left_out and "all" not in options.algorithms:
+            print(f"piaget: note: {stream} has no {', '.join(left_out)} with this structure", file=sys.stderr)
     jobs.sort(key=sweep.expected_cost, reverse=True)
     before = sum(job.file(options.out).exists() for job in jobs)
     if before:
@@ -113,6 +122,8 @@ def _sweep(options: argparse.Namespace) -> int:
     print(f"{len(jobs)} methods x {len(seeds)} seeds in {time.monotonic() - start:.0f} s.")
     for job, trace in failed.items():
         print(f"FAILED: {job.stream} {job.method.name}\n{trace}", file=sys.stderr)
+    if options.epochs or options.options:
+        print("With --epochs or --option this is not the paper's setting; its numbers are for orientation.")
     print(f"Results: {options.out / 'table.md'} (this table), and one CSV file of rows a method beside it.")
     return 1 if failed else 0
 

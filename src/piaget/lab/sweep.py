@@ -74,23 +74,25 @@ class Job:
 Report = Callable[[dict[str, Any]], None]
 
 
-def run_job(job: Job, out: Path, report: Report) -> Path:
-    """Trains a cohort over the whole stream; its rows go to a file when it is done."""
+def make_learner(job: Job, seed: int) -> Any:
+    """A learner with the paper's settings for the job's stream."""
     import piaget
     from piaget.lab.defaults import adaptation_of, algorithm_of, settings_of
 
-    streams = [piaget.stream(job.stream, seed, job.data_dir, **dict(job.options)) for seed in job.seeds]
-    adaptation = adaptation_of(job.stream, job.method.adaptation)
-    algorithm = algorithm_of(job.stream, job.method.algorithm, job.epochs)
     settings = settings_of(job.stream, job.method.structure)
     if job.epochs is not None:
         settings["epochs"] = job.epochs
-    cohort = piaget.Cohort(
-        [
-            piaget.Learner(job.method.structure, adaptation, algorithm, seed=seed, **settings)
-            for seed in job.seeds
-        ]
-    )
+    adaptation = adaptation_of(job.stream, job.method.adaptation)
+    algorithm = algorithm_of(job.stream, job.method.algorithm, job.epochs)
+    return piaget.Learner(job.method.structure, adaptation, algorithm, seed=seed, **settings)
+
+
+def run_job(job: Job, out: Path, report: Report) -> Path:
+    """Trains a cohort over the whole stream; its rows go to a file when it is done."""
+    import piaget
+
+    streams = [piaget.stream(job.stream, seed, job.data_dir, **dict(job.options)) for seed in job.seeds]
+    cohort = piaget.Cohort([make_learner(job, seed) for seed in job.seeds])
     check_stream(cohort.learners[0], streams[0])
     total = len(streams[0])
     rows: list[Row] = []

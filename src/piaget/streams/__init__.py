@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import numbers
 import os
 from typing import Any
 
 from piaget.errors import SettingError
 from piaget.streams.catalog import STREAMS, Named
+from piaget.streams.cuts import check_seed
 from piaget.streams.folder import from_folder
 from piaget.streams.own import from_arrays, from_datasets
 from piaget.streams.table import from_table
@@ -28,8 +28,7 @@ def stream(
     samples of each task, `tasks` the number of tasks; see docs/streams.md.
     """
     known = lookup(name)
-    if not isinstance(seed, numbers.Integral) or isinstance(seed, bool) or seed < 0:
-        raise SettingError(f"seed={seed!r}; expected a whole number, 0 or more")
+    check_seed(seed)
     unknown = [option for option in options if option not in stream_options(name)]
     if unknown:
         raise SettingError(

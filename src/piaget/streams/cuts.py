@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,7 @@ def draw_classes(
 
     Without reuse, and without a number of tasks, there are as many as the classes suffice for.
     """
+    check_count("classes_per_task", per_task)
     if per_task < 2 or per_task > classes:
         raise SettingError(f"{per_task} classes a task; expected 2 to {classes}")
     if reuse:
@@ -148,6 +150,11 @@ def classes_task(
     kind: Kind = "binary" if len(classes) == 2 else "multiclass"
     labels = [names[c] for c in classes]
     return make_task(name, kind, chosen, stream=stream, train_size=train_size, labels=labels, scaling=scaling)
+
+
+def check_seed(seed: Any) -> None:
+    if not isinstance(seed, numbers.Integral) or isinstance(seed, bool) or seed < 0:
+        raise SettingError(f"seed={seed!r}; expected a whole number, 0 or more")
 
 
 def check_count(name: str, count: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from piaget.encoding import need
+from piaget.extras import need
 from piaget.tasks import Stream, Task
 
 SAMPLES = 12  # pictures a task

@@ -122,7 +122,8 @@ def fetch(source: Source, files: list[File], places: list[Path], progress: Progr
                     f"Without one: get {address} elsewhere, and put it at {places[0] / file.path}"
                     for address in file.addresses[:1]
                 ]
-                text = [f"{file.path} is missing, and could not be downloaded:", str(error)]
+                state = "is missing" if find(file, places) is None else "is damaged"
+                text = [f"{file.path} {state}, and could not be downloaded:", str(error)]
                 text += [f"Looked for in: {', '.join(map(str, places))}", *how]
                 raise DataError("\n".join(text)) from None
 

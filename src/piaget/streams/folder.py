@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from piaget.encoding import Scaling, need
+from piaget.encoding import Scaling
 from piaget.errors import DataError, DataNote, SettingError
+from piaget.extras import need
 from piaget.streams.cuts import (
     Fractions,
     Rows,
+    check_seed,
     divide,
     draw_classes,
     make_task,
@@ -49,6 +51,9 @@ def from_folder(
     if not root.is_dir():
         raise DataError(f"{root} does not exist, or is no folder")
     check_fractions(fractions)
+    check_seed(seed)
+    if size is not None and (not isinstance(size, tuple | list) or len(size) != 2 or min(size) < 1):
+        raise SettingError(f"size={size!r}; expected (height, width) in pixels")
     rng, stream = np.random.default_rng(seed), name or root.resolve().name
     found = _classes(root)
     per_task = _tasks(root, found, classes_per_task, tasks, reuse, rng)
@@ -93,10 +98,10 @@ def _classes(root: Path) -> dict[str, Classes]:
     def inner(folder: Path) -> list[Path]:
         return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
 
-    if any(pictures(folder) for folder in inner(root)):
-        return {"": {folder.name: pictures(folder) for folder in inner(root) if pictures(folder)}}
     tasks = {t.name: {c.name: pictures(c) for c in inner(t) if pictures(c)} for t in inner(root)}
     tasks = {task: classes for task, classes in tasks.items() if classes}
+    if not tasks and any(pictures(folder) for folder in inner(root)):
+        return {"": {folder.name: pictures(folder) for folder in inner(root) if pictures(folder)}}
     if not tasks:
         raise DataError(
             f"{root} holds no pictures; expected task/class/picture.png or class/picture.png "

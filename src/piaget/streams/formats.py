@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from piaget.encoding import need
 from piaget.errors import DataError
+from piaget.extras import need
 
 
 @dataclass(frozen=True, eq=False)

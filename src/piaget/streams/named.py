@@ -56,8 +56,8 @@ def of_classes(
     another.
     """
     rng = generator(name, seed)
-    classes = draw_classes(rng, len(data.names), per_task, tasks, reuse=reuse)
     train, validation, _ = divide(rng, len(data.train_y), (0.8, 0.2, 0))
+    classes = draw_classes(rng, len(data.names), per_task, tasks, reuse=reuse)
     parts = (
         Part(data.train_x, data.train_y, train),
         Part(data.train_x, data.train_y, validation),
@@ -117,6 +117,8 @@ def cub(
 ) -> LazyStream:
     """Ten species a task, none in two tasks. `features`: cub/train_FEATURES.mat of the data folder,
     or a path with {split} in it, which stands for train and test."""
+    if not isinstance(features, str):
+        raise SettingError(f"features={features!r}; expected a name")
     try:
         data = open_source(sources.cub_features(features), data_dir)
     except DataError as error:
@@ -143,8 +145,8 @@ def digits(
     """Pairs of digits from the 1,797 pictures of 8 x 8 that come with the package."""
     x, y = sources.packaged_digits()
     rng = generator(name, seed)
-    classes = draw_classes(rng, 10, 2, tasks, reuse=True)
     parts = of_rows(x, y, divide_with_all_classes(rng, y, (0.6, 0.2, 0.2)))
+    classes = draw_classes(rng, 10, 2, tasks, reuse=True)
     return _of_parts(name, seed, parts, classes, tuple(range(10)), train_size)
 
 
@@ -208,6 +210,8 @@ def omniglot(
     """One alphabet a task."""
     archive = open_source(sources.OMNIGLOT, data_dir)
     check_count("tasks", tasks := len(archive.alphabets) if tasks is None else tasks)
+    if tasks > len(archive.alphabets):
+        raise SettingError(f"tasks={tasks}; expected at most {len(archive.alphabets)}, one an alphabet")
     rng = generator(name, seed)
     order = [archive.alphabets[i] for i in rng.permutation(len(archive.alphabets))]
     labels = {alphabet: archive.labels(alphabet) for alphabet in order}
@@ -220,7 +224,7 @@ def omniglot(
         kind: Any = "binary" if len(names) == 2 else "multiclass"
         return make_task(alphabet, kind, parts, stream=name, train_size=train_size, labels=names)
 
-    return MadeStream(name, seed, min(tasks, len(order)), make)
+    return MadeStream(name, seed, tasks, make)
 
 
 def pixel_mnist(name: str, seed: int, data_dir: DataDir, *, tasks: int = 10, digit: int = 4) -> LazyStream:

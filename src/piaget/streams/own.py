@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from piaget.encoding import as_text
+from piaget.arrays import to_numpy
 from piaget.errors import DataError, SettingError, TaskError
 from piaget.streams.cuts import Fractions
 from piaget.streams.folder import channels_first
 from piaget.streams.lazy import LazyStream, MadeStream
+from piaget.tables import as_text
 from piaget.tasks import Kind, Task
 
 # --- arrays ---------------------------------------------------------------------------------------------
@@ -71,6 +71,8 @@ def _by_group(x: Any, y: Any, groups: Any) -> dict[str, tuple[np.ndarray, np.nda
             f"{len(inputs)} inputs, {len(targets)} targets and groups of shape {names.shape}; expected as "
             "many of each"
         )
+    if any(value is None or value != value for value in names.tolist()):  # NaN is not itself
+        raise TaskError("a sample's group is missing (None or NaN); expected a name or number for each")
     texts = np.array([as_text(value) for value in names.tolist()], object)
     return {name: (inputs[texts == name], targets[texts == name]) for name in dict.fromkeys(texts)}
 
@@ -82,7 +84,7 @@ def _common_kind(y: np.ndarray) -> Kind | None:
 
 
 def _array(values: Any) -> np.ndarray:
-    return values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+    return np.asarray(to_numpy(values))
 
 
 # --- torch data sets --------------------------------------------------------------------------------------

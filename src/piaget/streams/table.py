@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 
-from piaget.encoding import Column, Encoding, Scaling, as_frame, as_numbers, as_text, as_texts, need
+from piaget.encoding import Column, Encoding, Scaling
 from piaget.errors import DataError, DataNote, SettingError
-from piaget.streams.cuts import Fractions, Rows, limit, make_task, of_rows, unusable
+from piaget.extras import need
+from piaget.streams.cuts import Fractions, Rows, check_seed, limit, make_task, of_rows, unusable
 from piaget.streams.lazy import LazyStream
-from piaget.tasks import KINDS, Kind, Task, check_fractions, split_rows
+from piaget.tables import as_numbers, as_text, as_texts, read_table, tidied
+from piaget.tasks import KINDS, Kind, Task, check_fractions, split_rows, standardized
 
 if TYPE_CHECKING:
     from piaget.learner import Learner
@@ -52,8 +52,8 @@ def from_table(
     split: str | None = None,
     fractions: Fractions = (0.6, 0.2, 0.2),
     train_size: int | None = None,
-    categorical: Sequence[str] = (),
-    ignore: Sequence[str] = (),
+    categorical: str | Sequence[str] = (),
+    ignore: str | Sequence[str] = (),
     on_unusable: Literal["skip", "error"] = "skip",
     shuffle: bool = False,
     encoding: Encoding | None = None,
@@ -84,6 +84,11 @@ def from_table(
     target = target or (encoding.target if encoding else None)
     if group is None or target is None:
         raise SettingError("from_table needs the names of two columns: group=... and target=...")
+    categorical = [categorical] if isinstance(categorical, str) else list(categorical)
+    ignore = [ignore] if isinstance(ignore, str) else list(ignore)
+    if encoding is not None and (categorical or ignore):
+        raise SettingError("categorical and ignore are for a new encoding; the one given says what to do")
+    check_seed(seed)
     if on_unusable not in ("skip", "error"):
         raise SettingError(f"on_unusable={on_unusable!r}; expected 'skip' or 'error'")
     check_fractions(fractions)
@@ -91,6 +96,9 @@ def from_table(
     named = [group, target, *([split] if split else []), *categorical, *ignore]
     _check_columns(source, list(frame.columns), named)
     frame = _without_missing(frame, source, [group, target])
+    frame = frame.assign(
+        **{c: tidied(c, frame[c]) for c in frame if c not in {group, split, *categorical, *ignore}}
+    )
     kind = _kind(kind or (encoding.kind if encoding else None), target, frame[target])
     y = as_numbers(target, frame[target]) if kind == "regression" else frame[target].to_numpy(object)
     parts = _parts(frame[split]) if split else None
@@ -99,7 +107,7 @@ def from_table(
     if encoding is None:
         train = np.concatenate([g.train for g in groups.values()])
         columns = [c for c in frame.columns if c not in {group, target, split, *ignore}]
-        scaling = _target_scaling(y[train]) if kind == "regression" else Scaling()
+        scaling = standardized(f"column {target!r}", y[train]) if kind == "regression" else Scaling()
         encoding = Encoding(_fit(frame.iloc[train], columns, set(categorical)), group, target, kind, scaling)
     x, stream = encoding.encode(frame), name or source
     tasks = [g.task(task, stream, kind, x, encoding) for task, g in groups.items()]
@@ -118,42 +126,25 @@ def predict_table(learner: Learner, rows: Any) -> Any:
     _check_columns("the table", list(frame.columns), [encoding.group])
     groups = as_texts(frame[encoding.group])
     answers = np.empty(len(frame), object)
+    name = f"predicted {encoding.target}"
+    if name in frame.columns:
+        raise DataError(f"the table has a column {name!r} already")
+    unknown = [group for group in dict.fromkeys(groups) if group not in learner.tasks]
+    without = sum(group in unknown for group in groups)
+    if without == len(frame):
+        raise DataError(f"no row is of a group that was learned; those are {', '.join(learner.tasks)}")
+    if unknown:
+        shown = ", ".join("(missing)" if group is None else repr(group) for group in unknown[:5])
+        warnings.warn(
+            f"{without} of {len(frame)} rows get no prediction: no task was learned for {encoding.group} "
+            f"{shown}{', ...' if len(unknown) > 5 else ''}",
+            DataNote,
+            stacklevel=2,
+        )
     for group in dict.fromkeys(groups):
-        if group is None:
-            raise DataError(f"row {list(groups).index(None)} has no {encoding.group}")
-        answers[groups == group] = learner.predict(frame[groups == group], group)
-    return frame.assign(**{f"predicted {encoding.target}": answers}).infer_objects()
-
-
-def read_table(table: Any, texts: Sequence[str] = ()) -> tuple[Any, str]:
-    """A pandas DataFrame, and what to call it. `texts`: columns that stay texts, such as 007."""
-    if not isinstance(table, str | os.PathLike):
-        frame, source = as_frame(table), "table"
-    else:
-        path = Path(table)
-        frame, source = as_frame(_read_file(path, texts)), path.name.split(".")[0]
-    if not len(frame):
-        raise DataError(f"{source}: the table has no rows")
-    twice = frame.columns[frame.columns.duplicated()]
-    if len(twice):
-        raise DataError(f"{source}: column {twice[0]!r} occurs twice; expected different names")
-    return frame, source
-
-
-def _read_file(path: Path, texts: Sequence[str]) -> Any:
-    pandas = need("pandas", "tables")
-    ends = path.name.lower().removesuffix(".gz").rpartition(".")[2]
-    if not path.is_file():
-        raise DataError(f"{path} does not exist, or is no file")
-    try:
-        if ends == "parquet":
-            return pandas.read_parquet(path)
-        if ends in ("csv", "tsv"):
-            separator = "\t" if ends == "tsv" else ","
-            return pandas.read_csv(path, sep=separator, low_memory=False, dtype=dict.fromkeys(texts, str))
-    except Exception as error:  # readers fail in many ways on what is no table
-        raise DataError(f"{path} cannot be read: {type(error).__name__}: {error}") from error
-    raise DataError(f"{path}: expected a file that ends in .csv, .tsv or .parquet")
+        if group not in unknown:
+            answers[groups == group] = learner.predict(frame[groups == group], group)
+    return frame.assign(**{name: answers}).infer_objects()
 
 
 def _check_columns(source: str, there: list[str], named: list[str]) -> None:
@@ -181,7 +172,10 @@ def _kind(given: str | None, target: str, values: Any) -> Kind:
     if given is not None and given not in KINDS:
         raise SettingError(f"kind={given!r}; expected one of {', '.join(KINDS)}")
     types = need("pandas", "tables").api.types
-    different = values.nunique()
+    try:
+        different = values.nunique()
+    except TypeError as error:
+        raise DataError(f"column {target!r} holds {values.iloc[0]!r}; expected numbers or texts") from error
     if given is None:
         quantity = types.is_numeric_dtype(values) and not types.is_bool_dtype(values)
         whole = quantity and bool((values == values.round()).all())
@@ -193,10 +187,6 @@ def _kind(given: str | None, target: str, values: Any) -> Kind:
             f"column {target!r} has {different} different values; expected 2, since kind is binary"
         )
     return given  # type: ignore[return-value]
-
-
-def _target_scaling(y: np.ndarray) -> Scaling:
-    return Scaling(mean=float(y.mean()), spread=float(y.std()) or 1.0)
 
 
 # --- groups ------------------------------------------------------------------------------------------------
@@ -295,14 +285,15 @@ def _fit(train: Any, columns: list[str], categorical: set[str]) -> tuple[Column,
     fitted, constant = [], []
     for name in columns:
         values = train[name]
-        number = types.is_numeric_dtype(values) or types.is_datetime64_any_dtype(values)
+        date = types.is_datetime64_any_dtype(values)
+        number = types.is_numeric_dtype(values) or date
         may_miss = bool(values.isna().any())
         if number and name not in categorical:
             numbers = as_numbers(name, values)
             present = numbers[~np.isnan(numbers)]
             varies = len(present) > 0 and present.min() < present.max()
             mean, spread = (present.mean(), present.std()) if varies else (present[:1].sum(), 1.0)
-            column = Column(name, None, float(mean), float(spread) or 1.0, may_miss)
+            column = Column(name, None, float(mean), float(spread) or 1.0, may_miss, date)
         else:
             levels = sorted({text for text in as_texts(values) if text is not None})
             if len(levels) > MOST_LEVELS:
