@@ -22,9 +22,12 @@ def peak() -> float:
 
 
 def measure(name: str, features: str) -> None:
+    import torch
+
     import piaget
     from piaget.streams import stream_options
 
+    torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     options = {"features": features} if "features" in stream_options(name) else {}
     before, start = peak(), time.perf_counter()

@@ -10,7 +10,6 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -206,8 +205,9 @@ class Omniglot:
 
     def __init__(self, *paths: Path) -> None:
         self.members: dict[str, list[tuple[Path, str, str]]] = {}  # alphabet -> (file, member, character)
-        for path in paths:
-            for name in _zip_names(path):
+        self._archives = {path: _open_zip(path) for path in paths}  # stay open: their directories are long
+        for path, archive in self._archives.items():
+            for name in archive.namelist():
                 found = CHARACTER.fullmatch(name)
                 if found:
                     self.members.setdefault(found[1], []).append((path, name, found[2]))
@@ -249,24 +249,20 @@ class Omniglot:
     def _decode(self, alphabet: str) -> np.ndarray:
         members = self.members[alphabet]
         images = np.empty((len(members), 1, SIDE, SIDE), bool)
-        for path in {path for path, _, _ in members}:
-            with zipfile.ZipFile(path) as archive:
-                for i, (file, name, _) in enumerate(members):
-                    if file == path:
-                        images[i, 0] = _picture(path, archive, name)
+        for i, (path, name, _) in enumerate(members):
+            images[i, 0] = _picture(path, self._archives[path], name)
         return images
 
 
-def _zip_names(path: Path) -> Iterable[str]:
+def _open_zip(path: Path) -> zipfile.ZipFile:
     try:
-        with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
+        archive = zipfile.ZipFile(path)
     except (zipfile.BadZipFile, OSError, EOFError) as error:
         raise DataError(f"{path} is damaged, cut short, or no zip file: {error}") from error
-    for name in names:
+    for name in archive.namelist():
         if name.startswith(("/", "\\")) or ".." in re.split(r"[/\\]", name) or ":" in name:
             raise DataError(f"{path} holds {name!r}, a path that leads out of the folder: refused")
-    return names
+    return archive
 
 
 def _picture(path: Path, archive: zipfile.ZipFile, name: str) -> np.ndarray:
