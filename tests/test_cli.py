@@ -1,7 +1,12 @@
 """The commands, as a user runs them."""
 
+import json
+import os
+import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pandas
 import pytest
@@ -13,8 +18,6 @@ from tests.test_table import frame, only
 
 
 def piaget_command(*arguments, **environment):
-    import os
-
     return subprocess.run(
         [sys.executable, "-m", "piaget", *map(str, arguments)], capture_output=True, text=True,
         env=os.environ | environment,
@@ -171,21 +174,15 @@ def test_from_a_table_to_predictions(tmp_path):
     assert "task 5 of 5, site 4: 2 epochs" in run.stderr
     assert "site 3  rmse" in run.stdout
     assert "mean of 5 tasks  rmse" in run.stdout
-    rows = pandas.read_csv(tmp_path / "out" / "rows.csv")
+    rows = pandas.read_csv(tmp_path / "out" / "seed-0" / "rows.csv")
     assert set(rows["evaluated"].dropna()) == {f"site {g}" for g in range(5)}
-    again = piaget_command(
-        "run",
-        "--table",
-        tmp_path / "costs.csv",
-        "--group",
-        "site",
-        "--target",
-        "cost",
-        "--out",
-        tmp_path / "out",
-    )
-    assert again.returncode == 2
-    assert "holds a learner already" in again.stderr
+    arguments = ("run", "--table", tmp_path / "costs.csv", "--group", "site", "--target", "cost")
+    other = piaget_command(*arguments, "--epochs", 3, "--out", tmp_path / "out")
+    assert other.returncode == 2
+    assert "another configuration (epochs: 2 there, 3 now)" in other.stderr
+    again = piaget_command(*arguments, "--epochs", 2, "--out", tmp_path / "out")
+    assert (again.returncode, again.stdout) == (0, run.stdout)
+    assert "task" not in again.stderr  # nothing is trained again
     table[:50].drop(columns="cost").to_csv(tmp_path / "new.csv", index=False)
     predict = piaget_command(
         "predict", tmp_path / "out", tmp_path / "new.csv", "--out", tmp_path / "answers.csv"
@@ -212,7 +209,7 @@ def test_run_a_stream(tmp_path, capsys):
     said = capsys.readouterr()
     assert "mean of 10 tasks  accuracy" in said.out
     assert said.err == ""
-    assert len(piaget.Learner.load(out / "learner").tasks) == 10
+    assert len(piaget.Learner.load(out / "seed-0" / "learner").tasks) == 10
 
 
 def test_sweep_any_stream(small_data, tmp_path, capsys):
@@ -280,3 +277,136 @@ def test_pixel_pictures_adapt_every_hundredth_epoch():
     assert [i + 1 for i, stage in enumerate(stages) if stage == "adaptation"] == list(range(100, 1001, 100))
     assert algorithm_of("pixel-mnist", "joint", None) == "joint"
     assert algorithm_of("mnist", "dynamic", None) == "dynamic"
+
+
+def test_help_and_list_do_not_wait_for_torch():
+    for command in ("--help", "list", "run --help", "sweep --help", "data --help"):
+        code = (
+            f"import sys; from piaget.cli import main; sys.argv = ['piaget', *{command.split()!r}]\n"
+            "try: main()\nexcept SystemExit: pass\n"
+            "print('torch' in sys.modules, file=sys.stderr)"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert done.stderr.strip() == "False", (command, done.stderr)
+
+
+def test_list(capsys):
+    assert main(["list"]) == 0
+    said = capsys.readouterr().out
+    for name in (*piaget.streams.STREAMS, "soft-gating", "ewc", "no-components"):
+        assert f"  {name} " in said
+
+
+def test_a_reader_that_goes_away():
+    command = f"{sys.executable} -m piaget list | head -1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("streams\n", "")
+
+
+def test_status(tmp_path, capsys):
+    out = tmp_path / "out"
+    arguments = [
+        "run",
+        "digits",
+        "--epochs",
+        "2",
+        "--option",
+        "tasks=5",
+        "--option",
+        "train_size=20",
+        "--quiet",
+    ]
+    assert main([*arguments, "--seeds", "0-1", "--out", str(out)]) == 0
+    description = out / "seed-1" / "run.json"
+    text = description.read_text()
+    description.write_text(text.replace('"status": "done"', '"status": "running"'))
+    capsys.readouterr()
+    assert main(["status", str(out), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["counts"] == {"done": 1, "interrupted": 1}
+    assert [run["tasks"] for run in found["runs"]] == [5, 5]
+    assert main(["status", str(out)]) == 0
+    assert "1 done, 1 interrupted" in capsys.readouterr().out
+    assert main(["status", str(tmp_path / "nothing")]) == 2
+    assert "holds no runs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("3", [3]), ("0-3", [0, 1, 2, 3]), ("0,2,5", [0, 2, 5]), ("0-1,1-2", [0, 1, 2])]
+)
+def test_seeds(text, expected):
+    from piaget.cli.run import seeds
+
+    assert seeds(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "x", "3-1", "-1", "1-", "1,,2", "1.5"])
+def test_wrong_seeds(text, capsys):
+    with pytest.raises(SystemExit):
+        main(["run", "digits", "--seeds", text])
+    assert "is not a list of seeds" in capsys.readouterr().err or "expected one argument" in text
+
+
+def test_resume(tmp_path, capsys):
+    out, other = tmp_path / "out", tmp_path / "other"
+    arguments = ["run", "digits", "--epochs", "40", "--option", "tasks=6", "--option", "train_size=40"]
+    command = [sys.executable, "-m", "piaget", *arguments, "--out", str(out)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        for line in process.stderr:
+            if line.startswith("task 5"):
+                break
+        process.send_signal(signal.SIGTERM)
+        assert "stopped; what was done is kept: the same command goes on" in process.stderr.read()
+        assert process.wait() == 130
+    assert main(["status", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["counts"] == {"stopped": 1}
+    assert main(["resume", str(out)]) == 0
+    said = capsys.readouterr()
+    assert "task 4 of 6" not in said.err
+    assert main([*arguments, "--quiet", "--out", str(other)]) == 0
+    same = [(folder / "seed-0" / "rows.csv").read_bytes() for folder in (out, other)]
+    assert same[0] == same[1]
+    assert main(["resume", str(tmp_path / "nothing")]) == 2
+
+
+def test_a_sweep_that_is_killed_goes_on(tmp_path):
+    """All its processes at once; then one of its workers alone."""
+
+    def command(out):
+        arguments = [
+            "sweep",
+            "digits",
+            "--algorithms",
+            "compositional",
+            "joint",
+            "--seeds",
+            "2",
+            "--epochs",
+            "30",
+        ]
+        arguments += ["--option", "tasks=6", "--option", "train_size=40", "--quiet", "--out", str(out)]
+        return [sys.executable, "-m", "piaget", *arguments]
+
+    def rows(out):
+        return {path.relative_to(out): path.read_bytes() for path in out.rglob("rows.csv")}
+
+    assert subprocess.run(command(tmp_path / "undisturbed"), capture_output=True).returncode == 0
+    out = tmp_path / "out"
+    process = subprocess.Popen(command(out), start_new_session=True, stdout=subprocess.DEVNULL)
+    while process.poll() is None and len(list(out.rglob("checkpoint.json"))) < 2:
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    process = subprocess.Popen(command(out), start_new_session=True, stdout=subprocess.DEVNULL)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("checkpoint.json")}
+    while process.poll() is None and all(
+        path.exists() and path.stat().st_mtime_ns == t for path, t in before.items()
+    ):
+        time.sleep(0.02)
+    for child in children.read_text().split() if process.poll() is None else []:
+        if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
+            last = child
+    os.kill(int(last), signal.SIGKILL)
+    assert process.wait() == 0
+    assert rows(out) == rows(tmp_path / "undisturbed")

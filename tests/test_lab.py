@@ -9,6 +9,7 @@ import pytest
 from piaget.cli import main
 from piaget.evaluation import COLUMNS
 from piaget.lab import sweep, table
+from piaget.lab.rows import read_rows
 
 
 def row(method, seed, evaluated, value, trained="t1"):
@@ -84,9 +85,11 @@ def tiny(monkeypatch):
 
 def test_a_job_leaves_its_rows(tmp_path, tiny):
     events = []
-    path = sweep.run_job(tiny, tmp_path, events.append)
-    assert [p.name for p in tmp_path.iterdir()] == [path.name]
-    rows = list(sweep.read_rows([path]))
+    paths = sweep.run_job(tiny, tmp_path, events.append)
+    folder = tmp_path / "objects-random" / "soft-ordering_er_dynamic_2-epochs"
+    assert paths == [folder / "seed-0" / "rows.csv", folder / "seed-1" / "rows.csv"]
+    assert tiny.done(tmp_path)
+    rows = list(read_rows(paths))
     assert tuple(rows[0]) == COLUMNS
     assert {r["seed"] for r in rows} == {0, 1}
     assert {r["evaluated"] for r in rows if r["trained"] == "objects-05" and r["metric"] == "accuracy"} == {
@@ -114,12 +117,12 @@ def test_the_command(tmp_path):
     assert "90.9 ± 0.9" in first.stdout, "the paper's column"
     assert str(tmp_path / "table.md") in first.stdout.replace("\n", "")
     assert "task 16/16" in first.stderr
-    stamps = {p: p.stat().st_mtime_ns for p in tmp_path.glob("*.csv")}
-    assert len(stamps) == 2
+    stamps = {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*.csv")}
+    assert len(stamps) == 4
     again = piaget(*arguments)
     assert again.returncode == 0
     assert f"2 of 2 methods are done in {tmp_path} already" in again.stdout.replace("\n", "")
-    assert {p: p.stat().st_mtime_ns for p in tmp_path.glob("*.csv")} == stamps
+    assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*.csv")} == stamps
 
 
 @pytest.mark.parametrize(
@@ -157,4 +160,4 @@ def test_a_failing_job_does_not_stop_the_others(tmp_path):
     failed = sweep.run_jobs([bad, good], tmp_path, 1, lambda event: None)
     assert list(failed) == [bad]
     assert "no-such-stream" in failed[bad]
-    assert good.file(tmp_path).exists()
+    assert good.done(tmp_path)

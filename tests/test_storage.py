@@ -8,8 +8,7 @@ import torch
 from torch import nn
 
 import piaget
-from piaget import adaptation as adaptation_module
-from piaget import evaluation, lifecycle, stages, storage
+from piaget import adaptation as adaptation_module, evaluation, lifecycle, stages, storage
 from piaget.settings import ALGORITHMS
 from piaget.trees import flatten
 from tests.small import binary_tasks, mixed_tasks

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from piaget.errors import SettingError
-from piaget.evaluation import OnEpoch, Row
+from piaget.evaluation import OnEpoch, OnRow, Row
 from piaget.learner import Learner
 from piaget.tasks import Task
-from piaget.training import advance
+from piaget.training import Keeper, advance
 
 
 class Cohort:
@@ -33,10 +33,13 @@ class Cohort:
         evaluate_on: Sequence[Iterable[Task]] | None = None,
         every: int | None = None,
         on_epoch: OnEpoch | None = None,
+        on_row: OnRow | None = None,
+        keeper: Keeper | None = None,
     ) -> list[list[Row]]:
         """Run i learns tasks[i] and is evaluated on evaluate_on[i]; returns each run's rows.
 
-        See `Learner.learn`.
+        See `Learner.learn`. `on_row` is told of each row at once; `keeper` keeps the learners' states
+        while they learn.
         """
         if len(tasks) != len(self.learners):
             raise SettingError(f"{len(tasks)} tasks for {len(self.learners)} learners")
@@ -54,11 +57,11 @@ class Cohort:
             for (learner, task), seen, done in zip(pairs, watched, finished, strict=True)
         ]
         runs = {
-            i: learner.learning(task, evaluate_on=watched[i], every=every, on_epoch=on_epoch)
+            i: learner.learning(task, evaluate_on=watched[i], every=every, on_epoch=on_epoch, on_row=on_row)
             for i, (learner, task) in enumerate(pairs)
             if not finished[i]
         }
-        rows = advance(list(runs.values()), self.learners[0].settings.learning_rate)
+        rows = advance(list(runs.values()), self.learners[0].settings.learning_rate, keeper)
         for i, new in zip(runs, rows, strict=True):
             results[i] = new
         return results

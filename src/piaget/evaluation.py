@@ -50,6 +50,7 @@ class EpochReport:
 
 
 OnEpoch = Callable[[EpochReport], None]
+OnRow = Callable[[Row], None]
 
 
 def tensors(settings: Settings, split: Split, scaling: Scaling) -> tuple[Tensor, Tensor]:
@@ -121,9 +122,10 @@ class Watch:
         tasks: Iterable[Task],
         every: int | None = None,
         on_epoch: OnEpoch | None = None,
+        on_row: OnRow | None = None,
     ) -> None:
         self.settings, self.state = settings, state
-        self.tasks, self.every, self.on_epoch = list(tasks), every, on_epoch
+        self.tasks, self.every, self.on_epoch, self.on_row = list(tasks), every, on_epoch, on_row
         if every is not None and every < 1:
             raise SettingError(f"every={every}; expected a number of epochs, 1 or more")
         for task in self.tasks:
@@ -184,17 +186,18 @@ class Watch:
         metric: str,
         value: float,
     ) -> None:
-        self.rows.append(
-            Row(
-                stream=stream,
-                method=self.settings.method,
-                seed=self.settings.seed,
-                trained=trained,
-                epoch=epoch,
-                stage=stage,
-                evaluated=evaluated,
-                split=split,
-                metric=metric,
-                value=value,
-            )
+        row = Row(
+            stream=stream,
+            method=self.settings.method,
+            seed=self.settings.seed,
+            trained=trained,
+            epoch=epoch,
+            stage=stage,
+            evaluated=evaluated,
+            split=split,
+            metric=metric,
+            value=value,
         )
+        self.rows.append(row)
+        if self.on_row is not None:
+            self.on_row(row)

@@ -19,7 +19,7 @@ from piaget.checks import check_same, check_task
 from piaget.components import Components
 from piaget.encoding import Encoding
 from piaget.errors import SettingError, UnknownTaskError
-from piaget.evaluation import OnEpoch, Row, Watch, inputs_of, outputs, tensors
+from piaget.evaluation import OnEpoch, OnRow, Row, Watch, inputs_of, outputs, tensors
 from piaget.expansion import NoExpansion
 from piaget.model import DecoderMode, EncoderMode
 from piaget.schedule import StageName
@@ -139,13 +139,15 @@ class Learner:
         evaluate_on: Iterable[Task] | None = None,
         every: int | None = None,
         on_epoch: OnEpoch | None = None,
+        on_row: OnRow | None = None,
     ) -> Run:
         """`learn`, as a run that yields the stages to be trained: for cohorts."""
         state, settings = self._state, self.settings
         self.check(task)
         waiting = {} if self._initialized else state.pending | {task.name: task}
         new = list(waiting.values()) or [task]
-        watch = Watch(settings, state, new if evaluate_on is None else evaluate_on, every, on_epoch)
+        watched = new if evaluate_on is None else evaluate_on
+        watch = Watch(settings, state, watched, every, on_epoch, on_row)
         if self._initialized:
             return self._task(task, watch)
         complete = state.progress is not None or len(waiting) >= settings.initial_tasks
@@ -200,9 +202,9 @@ class Learner:
         assert progress is not None
         end, done = progress.epoch + epochs, itertools.count(progress.epoch + 1)
 
-        def after_epoch(commit: Callable[[], None]) -> None:
+        def after_epoch(commit: Callable[[], None], keeping: bool) -> None:
             epoch = next(done)
-            if epoch == end or watch.due(epoch):
+            if epoch == end or watch.due(epoch) or keeping:
                 with state.transaction():
                     commit()
                     progress.epoch, progress.generator = epoch, state.generator.get_state()

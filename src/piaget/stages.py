@@ -68,7 +68,9 @@ class Stage:
     batch: int | None  # None: all samples at once
     state: State
     data: list[tuple[TaskRecord, Tensor, Tensor]]  # what learns; several only in initialization
-    after_epoch: Callable[[Callable[[], None]], None]  # told of each epoch, with a way to commit
+    after_epoch: Callable[
+        [Callable[[], None], bool], None
+    ]  # told of each epoch: how to commit, and if it must
 
     # --- what learns ---------------------------------------------------------------------------
 

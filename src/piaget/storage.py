@@ -7,6 +7,7 @@ leaves the old learner or the new one, whole.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -15,8 +16,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load as load_tensors
-from safetensors.torch import save as save_tensors
+from safetensors.torch import load as load_tensors, save as save_tensors
 from torch import Tensor
 
 from piaget import encoding
@@ -32,27 +32,23 @@ VERSION = 2
 
 
 def save(folder: str | os.PathLike[str], settings: Settings, state: State) -> None:
-    path = Path(folder)
+    description, tree = describe(state)
+    header = {"format": FORMAT, "version": VERSION, "settings": to_json(settings)}
+    write_files(Path(folder), "learner", header | description, tree)
+
+
+def write_files(path: Path, name: str, description: dict[str, Any], tree: Tree) -> None:
+    """NAME.json and the tensor file that it names, replaced in one move."""
     path.mkdir(parents=True, exist_ok=True)
-    description, tree = _describe(state)
     # Copies: tensors that share memory (tasks with the same inputs) cannot be stored as they are.
-    tensors = {name: t.detach().cpu().clone().contiguous() for name, t in flatten(tree).items()}
+    tensors = {key: t.detach().cpu().clone().contiguous() for key, t in flatten(tree).items()}
     data = save_tensors(tensors)
     digest = hashlib.sha256(data).hexdigest()
-    file = f"tensors-{digest[:16]}.safetensors"
+    file = f"{name}-{digest[:16]}.safetensors"
     write_atomically(path / file, data)
-    text = json.dumps(
-        {
-            "format": FORMAT,
-            "version": VERSION,
-            "tensors": {"file": file, "sha256": digest},
-            "settings": to_json(settings),
-            **description,
-        },
-        indent=1,
-    )
-    write_atomically(path / "learner.json", text.encode())
-    for old in path.glob("tensors-*.safetensors"):
+    text = json.dumps(description | {"tensors": {"file": file, "sha256": digest}}, indent=1)
+    write_atomically(path / f"{name}.json", text.encode())
+    for old in path.glob(f"{name}-*.safetensors"):
         if old.name != file:
             old.unlink(missing_ok=True)
 
@@ -66,41 +62,58 @@ def write_atomically(path: Path, data: bytes) -> None:
             handle.flush()
             os.fsync(handle.fileno())
         os.replace(temporary, path)
+        _sync_folder(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """After a power loss the new name is there, not the old one. Not every system can do that."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def load(folder: str | os.PathLike[str], given: dict[str, Any]) -> tuple[Settings, State]:
     path = Path(folder)
     if not (path / "learner.json").is_file():
         raise LoadError(f"{path} holds no learner: there is no file learner.json in it")
-    try:
-        data = json.loads((path / "learner.json").read_text())
-    except ValueError as error:
-        raise LoadError(f"{path / 'learner.json'} is damaged: {error}") from error
-    if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise LoadError(f"{path / 'learner.json'} does not describe a piaget learner")
-    if data.get("version") != VERSION:
-        raise LoadError(
-            f"{path} was saved in format version {data.get('version')}; this piaget reads "
-            f"version {VERSION}: update piaget, or save the learner again with the older one"
-        )
-    tensors = _read_tensors(path, data)
+    data, tree = read_files(path, "learner", FORMAT, VERSION)
     try:
         settings = from_json(data["settings"], given)
         check_device(settings.device)
-        return settings, _restore(data, unflatten(tensors), settings.device)
+        return settings, restore(data, tree, settings.device)
     except PiagetError:
         raise
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise LoadError(f"{path} is damaged: {type(error).__name__}: {error}") from error
 
 
-def _read_tensors(path: Path, data: dict[str, Any]) -> dict[str, Tensor]:
+def read_files(path: Path, name: str, format: str, version: int) -> tuple[dict[str, Any], Tree]:
+    """What `write_files` wrote, checked by its hash."""
+    file = path / f"{name}.json"
+    try:
+        data = json.loads(file.read_text())
+    except ValueError as error:
+        raise LoadError(f"{file} is damaged: {error}") from error
+    if not isinstance(data, dict) or data.get("format") != format:
+        raise LoadError(f"{file} does not describe a {format}")
+    if data.get("version") != version:
+        raise LoadError(
+            f"{path} was saved in format version {data.get('version')}; this piaget reads "
+            f"version {version}: update piaget, or save the learner again with the older one"
+        )
+    return data, unflatten(_read_tensors(path, file.name, data))
+
+
+def _read_tensors(path: Path, described: str, data: dict[str, Any]) -> dict[str, Tensor]:
     try:
         name, digest = data["tensors"]["file"], data["tensors"]["sha256"]
     except (KeyError, TypeError) as error:
-        raise LoadError(f"{path / 'learner.json'} is damaged: it names no tensor file") from error
+        raise LoadError(f"{path / described} is damaged: it names no tensor file") from error
     file = path / Path(str(name)).name
     if not file.is_file():
         raise LoadError(f"{path} is damaged: {file.name} is missing")
@@ -116,7 +129,9 @@ def _read_tensors(path: Path, data: dict[str, Any]) -> dict[str, Tensor]:
 # --- the state as plain data and a tree -------------------------------------------------------------
 
 
-def _describe(state: State) -> tuple[dict[str, Any], Tree]:
+def describe(state: State, with_data: bool = True) -> tuple[dict[str, Any], Tree]:
+    """`with_data`: with the data of pending tasks."""
+    pending = list(state.pending.values()) if with_data else []
     tree: Tree = {
         "components": state.components,
         "moments": state.moments,
@@ -126,13 +141,13 @@ def _describe(state: State) -> tuple[dict[str, Any], Tree]:
         "generator": state.generator.get_state(),
         "own": {str(i): r.own for i, r in enumerate(state.records.values())},
         "usage": {str(i): r.usage for i, r in enumerate(state.records.values()) if r.usage is not None},
-        "pending": {str(i): _task_tensors(t) for i, t in enumerate(state.pending.values())},
+        "pending": {str(i): _task_tensors(t) for i, t in enumerate(pending)},
     }
-    described: list[TaskRecord | Task] = [*state.records.values(), *state.pending.values()]
+    described: list[TaskRecord | Task] = [*state.records.values(), *pending]
     encodings = list(dict.fromkeys(d.encoding for d in described if d.encoding is not None))
     description: dict[str, Any] = {
         "records": [_fields(r, _RECORD_FIELDS, encodings) for r in state.records.values()],
-        "pending": [_fields(t, _TASK_FIELDS, encodings) for t in state.pending.values()],
+        "pending": [_fields(t, _TASK_FIELDS, encodings) for t in pending],
         "encodings": [encoding.to_json(e) for e in encodings],
         "progress": None,
     }
@@ -166,7 +181,7 @@ def _task_tensors(task: Task) -> Tree:
     return {name: {"x": split.x, "y": split.y} for name, split in task.splits()}
 
 
-def _restore(data: dict[str, Any], tree: Tree, device: str) -> State:
+def restore(data: dict[str, Any], tree: Tree, device: str) -> State:
     def on_device(sub: Tree) -> Tree:
         return map_tree(lambda t: t.to(device), sub)
 

@@ -12,8 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from piaget.arrays import Kind as Kind
-from piaget.arrays import as_features, as_targets, as_values, infer_kind, number_classes
+from piaget.arrays import Kind as Kind, as_features, as_targets, as_values, infer_kind, number_classes
 from piaget.encoding import Encoding, Scaling
 from piaget.errors import SettingError, TaskError
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -23,7 +23,17 @@ from piaget.trees import Tree, map_tree, resize
 Run = Generator[Stage, None, list[Row]]  # yields stages to be trained; returns the run's rows
 
 
-def advance(runs: Sequence[Run], rate: float) -> list[list[Row]]:
+class Keeper(Protocol):
+    """Keeps the states of runs while they learn."""
+
+    def due(self) -> bool:
+        """After an epoch: are states to be brought up to date, and kept?"""
+
+    def keep(self) -> None:
+        """All states are consistent now."""
+
+
+def advance(runs: Sequence[Run], rate: float, keeper: Keeper | None = None) -> list[list[Row]]:
     """Drives all runs to their ends, training together what can be trained together."""
     results: list[list[Row]] = [[] for _ in runs]
     waiting: dict[int, Stage] = {}
@@ -39,7 +49,7 @@ def advance(runs: Sequence[Run], rate: float) -> list[list[Row]]:
     while waiting:
         for members in _alike(waiting):
             stages = [waiting.pop(i) for i in members]
-            train(stages, rate)
+            train(stages, rate, keeper)
             for i in members:
                 resume(i)
     return results
@@ -59,13 +69,16 @@ def _alike(waiting: dict[int, Stage]) -> list[list[int]]:
     return list(groups.values())
 
 
-def train(stages: Sequence[Stage], rate: float) -> None:
+def train(stages: Sequence[Stage], rate: float, keeper: Keeper | None = None) -> None:
     """Trains stages of one form together, and leaves the results in the runs' states."""
     together = _Together(stages, rate)
     for _ in range(stages[0].epochs):
         together.epoch()
+        due = keeper is not None and keeper.due()
         for run, stage in enumerate(stages):
-            stage.after_epoch(partial(together.commit, run))
+            stage.after_epoch(partial(together.commit, run), due)
+        if due and keeper is not None:
+            keeper.keep()  # only now: all of them are at the same epoch
 
 
 class _Together:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from piaget.cli import data, predict, run, sweep
+from piaget.cli import data, listing, predict, run, sweep
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -16,7 +17,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="piaget", description="Lifelong learning of compositional structures."
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (run, predict, sweep, data):
+    for command in (run, predict, sweep, listing, data):
         command.add(commands)
     options = parser.parse_args(arguments)
     from piaget.errors import DataNote, PiagetError
@@ -29,11 +30,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except PiagetError as error:
             print(f"piaget: {error}", file=sys.stderr)
             return 2
+        except BrokenPipeError:  # who reads has enough, as in `piaget list | head`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
         except OSError as error:
             print(f"piaget: {error}", file=sys.stderr)
             return 2
         except KeyboardInterrupt:
-            print("\npiaget: stopped; what was finished is kept", file=sys.stderr)
+            print("\npiaget: stopped; what was done is kept: the same command goes on", file=sys.stderr)
             return 130
 
 

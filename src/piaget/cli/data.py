@@ -76,8 +76,7 @@ def _sources(names: list[str]) -> dict[str, Any]:
 
 
 def _fetch(options: argparse.Namespace) -> int:
-    from piaget.streams.fetch import fetch_source, folders
-    from piaget.streams.fetch import find as find_file
+    from piaget.streams.fetch import fetch_source, find as find_file, folders
 
     for source in _sources(options.streams).values():
         fetch_source(source, options.data_dir)

@@ -33,7 +33,8 @@ def _predict(options: argparse.Namespace) -> int:
         raise SettingError(f"--out {options.out}; expected a file that ends in .csv or .parquet")
     if not options.out.absolute().parent.is_dir():
         raise SettingError(f"--out {options.out}: there is no such folder")
-    learner = piaget.Learner.load(options.folder / "learner")
+    alone = sorted(options.folder.glob("seed-*/learner"))
+    learner = piaget.Learner.load(alone[0] if len(alone) == 1 else options.folder / "learner")
     answered = predict_table(learner, options.table)
     if options.out.suffix == ".parquet":
         write_atomically(options.out, answered.to_parquet(index=False))

@@ -1,8 +1,10 @@
-"""piaget run: one learner over a stream, or over a table of one's own."""
+"""piaget run, piaget resume: learners over a stream, or over a table of one's own."""
 
 from __future__ import annotations
 
 import argparse
+import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,10 @@ from piaget.cli.common import add_data_dir, add_options, positive
 def add(commands: Any) -> None:
     parser = commands.add_parser(
         "run",
-        help="train one learner on a stream, or on a table of your own, and keep it",
-        description="Trains one learner on the tasks of a stream, or of a table with a task a group of rows. "
-        "Writes the learner (piaget.Learner.load), the rows of all scores, and prints the final scores.",
+        help="train learners on a stream, or on a table of your own, and keep them",
+        description="Trains one learner for each seed on the tasks of a stream, or of a table with a task a "
+        "group of rows. Every run has a folder: run.json, rows.csv (all scores), and in the end learner/ "
+        "(piaget.Learner.load). Interrupted, the same command goes on; finished, it only shows the scores.",
     )
     parser.add_argument(
         "stream", nargs="?", metavar="STREAM", help="objects, mnist, ...: see piaget data list"
@@ -39,70 +42,124 @@ def add(commands: Any) -> None:
         help="dynamic, compositional, joint, no-components (default: dynamic, with linear: compositional)",
     )  # fmt: skip
     method.add_argument("--epochs", type=positive, metavar="N", help="epochs a task")
-    method.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="of the stream and the learner (default: 0)"
+    parser.add_argument(
+        "--seeds", type=seeds, default=[0], metavar="LIST",
+        help="of streams and learners: 3, 0-9 or 0,2,5; they are trained together (default: 0)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--every", type=positive, metavar="N", help="evaluate every N epochs (default: when a task is done)"
     )
     parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path("results/run"),
-        metavar="DIR",
-        help="output folder (default: results/run)",
-    )
+        "--out", type=Path, default=Path("results/run"), metavar="DIR",
+        help="output folder, with one folder a seed (default: results/run)",
+    )  # fmt: skip
     parser.add_argument("--quiet", action="store_true", help="no progress, only the scores")
     add_options(parser)
     add_data_dir(parser)
     parser.set_defaults(run=_run)
+    resume = commands.add_parser(
+        "resume",
+        help="go on with runs that were interrupted",
+        description="Goes on with the runs in a folder of piaget run from where they were, and ends with the "
+        "same numbers as without the interruption.",
+    )
+    resume.add_argument("out", type=Path, metavar="DIR", help="output folder of piaget run")
+    resume.add_argument("--quiet", action="store_true", help="no progress, only the scores")
+    add_data_dir(resume)
+    resume.set_defaults(run=_resume)
+
+
+def seeds(text: str) -> list[int]:
+    """ "0-2,5" -> [0, 1, 2, 5]"""
+    found: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        if not first.isdigit() or (dash and not last.isdigit()) or (dash and int(last) < int(first)):
+            raise argparse.ArgumentTypeError(f"{text!r} is not a list of seeds such as 3, 0-9 or 0,2,5")
+        found += range(int(first), int(last or first) + 1)
+    return list(dict.fromkeys(found))
 
 
 def _run(options: argparse.Namespace) -> int:
-    import torch
-
-    import piaget
     from piaget.errors import SettingError
-    from piaget.lab.defaults import adaptation_of, algorithm_of, settings_of, structure_of
-    from piaget.lab.run import check_stream, run
+    from piaget.lab.configuration import configure
 
     if (options.stream is None) == (options.table is None):
         raise SettingError("give either a stream, or --table FILE --group COLUMN --target COLUMN")
-    if (options.out / "learner").exists():
-        raise SettingError(f"{options.out} holds a learner already; give another --out")
-    stream: Any
-    if options.stream is not None:
-        stream = piaget.stream(options.stream, options.seed, options.data_dir, **dict(options.options))
-    else:
-        stream = piaget.streams.from_table(
-            options.table, group=options.group, target=options.target, kind=options.kind, split=options.split,
-            categorical=options.categorical, ignore=options.ignore, seed=options.seed,
-        )  # fmt: skip
-    name = options.stream or ""
-    structure = options.structure or structure_of(name)
-    settings = settings_of(name, structure)
-    algorithm = options.algorithm or ("compositional" if structure == "linear" else "dynamic")
-    if options.epochs is not None:
-        settings["epochs"] = options.epochs
-    learner = piaget.Learner(
-        structure,
-        adaptation_of(name, options.adaptation),
-        algorithm_of(name, algorithm, options.epochs),
-        initial_tasks=min(4, len(stream)),
-        seed=options.seed,
-        **settings,
-    )
-    check_stream(learner, stream)
-    torch.set_num_threads(1)  # more are slower: the matrices are small
-    scores = run(learner, stream, options.out, quiet=options.quiet)
-    _show(scores, learner.components)
-    print(f"In {options.out}: learner/ (piaget.Learner.load), rows.csv (all scores).")
+    table = None
     if options.table is not None:
-        print(f"For new rows: piaget predict {options.out} NEW.csv --out predictions.csv")
+        names = ("group", "target", "kind", "split", "categorical", "ignore")
+        table = {"table": str(options.table.absolute())} | {name: getattr(options, name) for name in names}
+        table |= dict(options.options)
+    configuration = configure(
+        stream=options.stream,
+        table=table,
+        options=dict(options.options) if table is None else {},
+        structure=options.structure,
+        adaptation=options.adaptation,
+        algorithm=options.algorithm,
+        epochs=options.epochs,
+        every=options.every,
+    )
+    return _go(configuration, options.seeds, options)
+
+
+def _resume(options: argparse.Namespace) -> int:
+    from piaget.errors import LoadError
+    from piaget.lab.run import read_description
+
+    folders = sorted(options.out.glob("seed-*/run.json"), key=lambda path: int(path.parent.name[5:]))
+    if not folders:
+        raise LoadError(f"{options.out} holds no runs: there is no seed-*/run.json in it")
+    configurations = [read_description(path.parent)["configuration"] for path in folders]
+    chosen = [configuration.pop("seed") for configuration in configurations]
+    return _go(configurations[0], chosen, options)
+
+
+def _go(configuration: dict[str, Any], chosen: list[int], options: argparse.Namespace) -> int:
+    import torch
+
+    from piaget.lab.configuration import make_learner, make_stream
+    from piaget.lab.rows import read_rows
+    from piaget.lab.run import Progress, check_stream, run
+
+    torch.set_num_threads(1)  # more are slower: the matrices are small
+    streams = [make_stream(configuration, seed, options.data_dir) for seed in chosen]
+    learners = [make_learner(configuration, seed, len(streams[0])) for seed in chosen]
+    check_stream(learners[0], streams[0])
+    signal.signal(signal.SIGTERM, _terminated)
+
+    def show(progress: Progress) -> None:
+        epoch = progress.epoch
+        if epoch.epoch == 1:
+            text = f"task {progress.task} of {progress.tasks}, {epoch.task}: {epoch.epochs} epochs"
+            print(text, file=sys.stderr, flush=True)
+
+    folders = run(
+        learners, streams, options.out, configuration, None if options.quiet else show, configuration["every"]
+    )
+    for folder, seed in zip(folders, chosen, strict=True):
+        if len(folders) > 1:
+            print(f"seed {seed}")
+        _show(list(read_rows([folder / "rows.csv"])))
+    print(f"In {options.out}/seed-*: run.json, rows.csv (all scores), learner/ (piaget.Learner.load).")
+    if configuration["table"] is not None:
+        print(f"For new rows: piaget predict {folders[0]} NEW.csv --out predictions.csv")
     return 0
 
 
-def _show(scores: dict[str, tuple[str, float]], components: int) -> None:
+def _terminated(*signal_and_frame: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def _show(rows: list[Any]) -> None:
+    """The last test score of each task."""
+    tests = [row for row in rows if row["metric"] in ("accuracy", "rmse") and row["split"] == "test"]
+    scores = {row["evaluated"]: (row["metric"], row["value"]) for row in tests}
     for task, (metric, value) in scores.items():
         print(f"{task:>24}  {metric} {value:.3f}")
     for metric in dict.fromkeys(metric for metric, _ in scores.values()):
         values = [value for name, value in scores.values() if name == metric]
         print(f"{'mean of ' + str(len(values)) + ' tasks':>24}  {metric} {sum(values) / len(values):.3f}")
-    print(f"{'components':>24}  {components}")
+    components = [row["value"] for row in rows if row["metric"] == "components"]
+    print(f"{'components':>24}  {components[-1]:.0f}")

@@ -73,7 +73,9 @@ def _sweep(options: argparse.Namespace) -> int:
     import piaget
     from piaget.errors import SettingError
     from piaget.lab import sweep, table
+    from piaget.lab.configuration import make_learner
     from piaget.lab.defaults import structure_of
+    from piaget.lab.rows import read_rows
     from piaget.streams import lookup
 
     streams = ["objects-random" if name == "objects" else lookup(name).name for name in options.streams]
@@ -102,21 +104,21 @@ def _sweep(options: argparse.Namespace) -> int:
     for stream, extra in dict.fromkeys((job.stream, job.options) for job in jobs):
         piaget.stream(stream, 0, options.data_dir, **dict(extra))  # files are found or downloaded first
     for job in jobs:
-        sweep.make_learner(job, 0)  # settings that do not go together are found now
+        make_learner(job.configuration, 0, 5)  # settings that do not go together are found now
     for stream in dict.fromkeys(streams):
         trained = {job.method.algorithm for job in jobs if job.stream == stream}
         left_out = [algorithm for algorithm in algorithms if algorithm not in trained]
         if left_out and "all" not in options.algorithms:
             print(f"piaget: note: {stream} has no {', '.join(left_out)} with this structure", file=sys.stderr)
     jobs.sort(key=sweep.expected_cost, reverse=True)
-    before = sum(job.file(options.out).exists() for job in jobs)
+    before = sum(job.done(options.out) for job in jobs)
     if before:
         print(f"{before} of {len(jobs)} methods are done in {options.out} already; delete it to train again.")
     start = time.monotonic()
     with _progress(options.quiet) as report:
         failed = sweep.run_jobs(jobs, options.out, options.workers, report)
-    files = [job.file(options.out) for job in jobs if job not in failed]
-    lines = table.lines(sweep.read_rows(files))
+    files = [path for job in jobs if job not in failed for path in job.rows(options.out)]
+    lines = table.lines(read_rows(files))
     _show(lines)
     (options.out / "table.md").write_text(table.markdown(lines))
     print(f"{len(jobs)} methods x {len(seeds)} seeds in {time.monotonic() - start:.0f} s.")
@@ -124,7 +126,7 @@ def _sweep(options: argparse.Namespace) -> int:
         print(f"FAILED: {job.stream} {job.method.name}\n{trace}", file=sys.stderr)
     if options.epochs or options.options:
         print("With --epochs or --option this is not the paper's setting; its numbers are for orientation.")
-    print(f"Results: {options.out / 'table.md'} (this table), and one CSV file of rows a method beside it.")
+    print(f"Results: {options.out / 'table.md'} (this table), and a folder for each run (rows.csv, learner).")
     return 1 if failed else 0
 
 

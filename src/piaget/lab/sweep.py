@@ -1,29 +1,28 @@
-"""A sweep: methods x seeds on one stream, in worker processes, with rows on disk.
+"""A sweep: methods x seeds on streams, in worker processes.
 
-The seeds of one method are trained together as a cohort. Every finished cohort leaves a file of
-rows in the output folder (written atomically); running the same sweep again skips it.
+The seeds of one method are trained together as a cohort, each in a run folder of its own. The same
+sweep again skips what is done, and goes on with what was interrupted.
 """
 
 from __future__ import annotations
 
-import csv
 import multiprocessing
 import os
 import queue
 import re
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from piaget.errors import DataNote
-from piaget.evaluation import Row
-from piaget.lab.run import check_stream, write_rows
+from piaget.lab.configuration import Configuration, configure, make_learner, make_stream
+from piaget.lab.run import Progress, check_stream, read_description, run
 from piaget.lab.table import ALGORITHMS, BASES
-from piaget.tasks import Task
 
 
 @dataclass(frozen=True)
@@ -64,66 +63,62 @@ class Job:
     data_dir: Path | None = None
     options: tuple[tuple[str, Any], ...] = ()  # of the stream
 
-    def file(self, out: Path) -> Path:
-        named = [self.stream, *(f"{name}-{value}" for name, value in self.options)]
-        named += [*self.method.name.split("/"), f"{self.epochs or 'default'}-epochs"]
-        named += [f"seeds-{self.seeds[0]}-to-{self.seeds[-1]}"]
-        return out / f"{'_'.join(re.sub(r'[^A-Za-z0-9.-]+', '-', part) for part in named)}.csv"
+    def folder(self, out: Path) -> Path:
+        """stream/method, with one folder a seed inside."""
+        stream = "_".join([self.stream, *(f"{name}-{value}" for name, value in self.options)])
+        method = "_".join([*self.method.name.split("/"), *([f"{self.epochs}-epochs"] if self.epochs else [])])
+        return out / _plain(stream) / _plain(method)
+
+    def rows(self, out: Path) -> list[Path]:
+        return [self.folder(out) / f"seed-{seed}" / "rows.csv" for seed in self.seeds]
+
+    def done(self, out: Path) -> bool:
+        folders = [path.parent for path in self.rows(out)]
+        described = [read_description(folder) for folder in folders if (folder / "run.json").is_file()]
+        return len(described) == len(folders) and all(d["status"] == "done" for d in described)
+
+    @property
+    def configuration(self) -> Configuration:
+        return configure(
+            stream=self.stream,
+            options=dict(self.options),
+            structure=self.method.structure,
+            adaptation=self.method.adaptation,
+            algorithm=self.method.algorithm,
+            epochs=self.epochs,
+        )
+
+
+def _plain(text: str) -> str:
+    """For a folder's name."""
+    return re.sub(r"[^A-Za-z0-9._=-]+", "-", text)
 
 
 Report = Callable[[dict[str, Any]], None]
 
 
-def make_learner(job: Job, seed: int) -> Any:
-    """A learner with the paper's settings for the job's stream."""
-    import piaget
-    from piaget.lab.defaults import adaptation_of, algorithm_of, settings_of
+def run_job(job: Job, out: Path, report: Report) -> list[Path]:
+    """Trains a cohort over the whole stream; the row files of its runs."""
+    streams = [make_stream(job.configuration, seed, job.data_dir) for seed in job.seeds]
+    learners = [make_learner(job.configuration, seed, len(streams[0])) for seed in job.seeds]
+    check_stream(learners[0], streams[0])
 
-    settings = settings_of(job.stream, job.method.structure)
-    if job.epochs is not None:
-        settings["epochs"] = job.epochs
-    adaptation = adaptation_of(job.stream, job.method.adaptation)
-    algorithm = algorithm_of(job.stream, job.method.algorithm, job.epochs)
-    return piaget.Learner(job.method.structure, adaptation, algorithm, seed=seed, **settings)
+    def on_progress(progress: Progress) -> None:
+        epoch = progress.epoch
+        if epoch.epoch % 5 == 0 or epoch.epoch == epoch.epochs:
+            done = progress.task - 1 + epoch.epoch / epoch.epochs
+            report(
+                {
+                    "job": job,
+                    "done": done,
+                    "total": progress.tasks,
+                    "task": progress.task,
+                    "stage": epoch.stage,
+                }
+            )
 
-
-def run_job(job: Job, out: Path, report: Report) -> Path:
-    """Trains a cohort over the whole stream; its rows go to a file when it is done."""
-    import piaget
-
-    streams = [piaget.stream(job.stream, seed, job.data_dir, **dict(job.options)) for seed in job.seeds]
-    cohort = piaget.Cohort([make_learner(job, seed) for seed in job.seeds])
-    check_stream(cohort.learners[0], streams[0])
-    total = len(streams[0])
-    rows: list[Row] = []
-    past: list[list[Task]] = [[] for _ in streams]  # learned tasks, without most of their training data
-    for i in range(total):
-
-        def on_epoch(epoch: Any, i: int = i) -> None:
-            if epoch.seed == job.seeds[0] and (epoch.epoch % 5 == 0 or epoch.epoch == epoch.epochs):
-                report(
-                    {"job": job, "done": i + epoch.epoch / epoch.epochs, "total": total,
-                     "task": i + 1, "stage": epoch.stage}
-                )  # fmt: skip
-
-        tasks = [stream[i] for stream in streams]
-        seen = [[*earlier, task] for earlier, task in zip(past, tasks, strict=True)]
-        for new in cohort.learn(tasks, evaluate_on=seen, on_epoch=on_epoch):
-            rows += new
-        past = [[*earlier, task.lean()] for earlier, task in zip(past, tasks, strict=True)]
-    write_rows(job.file(out), rows)
-    return job.file(out)
-
-
-def read_rows(files: Sequence[Path]) -> Iterator[Row]:
-    for path in files:
-        with open(path, newline="") as handle:
-            for text in csv.DictReader(handle):
-                row: Any = text | {key: convert(text[key]) for key, convert in _NUMBERS.items()}
-                yield row
-
-
-_NUMBERS: dict[str, Callable[[str], Any]] = {"seed": int, "epoch": int, "value": float}
+    run(learners, streams, job.folder(out), job.configuration, on_progress)
+    return job.rows(out)
 
 
 # --- in worker processes ---------------------------------------------------------------------------
@@ -142,14 +137,14 @@ def _start_worker(channel: Any) -> None:
     warnings.simplefilter("ignore", DataNote)  # said before, by the process that asked for the sweep
 
 
-def _work(job: Job, out: Path) -> Path:
+def _work(job: Job, out: Path) -> list[Path]:
     return run_job(job, out, _channel.put)
 
 
 def run_jobs(jobs: Sequence[Job], out: Path, workers: int, report: Report) -> dict[Job, str]:
     """Runs what is not done yet; returns the failed jobs with their tracebacks."""
     out.mkdir(parents=True, exist_ok=True)
-    todo = [job for job in jobs if not job.file(out).exists()]
+    todo = [job for job in jobs if not job.done(out)]
     for job in jobs:
         if job not in todo:
             report({"job": job, "done": 1, "total": 1, "task": 0, "stage": "done before"})
@@ -159,32 +154,58 @@ def run_jobs(jobs: Sequence[Job], out: Path, workers: int, report: Report) -> di
     # system each time (measured: 12 % less time a step for 5 runs, 13 % for 10, compositional).
     os.environ.setdefault("MALLOC_MMAP_THRESHOLD_", str(2**30))
     os.environ.setdefault("MALLOC_TRIM_THRESHOLD_", str(2**33))
-    context = multiprocessing.get_context("spawn")
-    channel = context.Manager().Queue()
     failed: dict[Job, str] = {}
-    with ProcessPoolExecutor(workers, context, _start_worker, (channel,)) as pool:
-        futures: dict[Future[Path], Job] = {pool.submit(_work, job, out): job for job in todo}
-        waiting = set(futures)
-        try:
-            while waiting:
-                done, waiting = wait(waiting, timeout=0.2)
-                while True:
-                    try:
-                        report(channel.get_nowait())
-                    except queue.Empty:
-                        break
-                for future in done:
-                    job, error = futures[future], future.exception()
-                    if error is not None:
-                        failed[job] = "".join(traceback.format_exception(error))
-                    report({"job": job, "done": 1, "total": 1, "task": 0,
-                            "stage": "failed" if error else "done"})  # fmt: skip
-        except KeyboardInterrupt:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for process in list((pool._processes or {}).values()):
-                process.terminate()
-            raise
+    for _ in range(ATTEMPTS):
+        died = _round(todo, out, workers, report, failed)
+        todo = [job for job in died if job in failed]
+        if not todo:
+            break
+        for job in todo:
+            del failed[job]
+    failed |= died
     return failed
+
+
+ATTEMPTS = 3  # a worker that dies (killed, out of memory) takes others' work with it; it is taken up again
+
+
+def _round(
+    todo: Sequence[Job], out: Path, workers: int, report: Report, failed: dict[Job, str]
+) -> dict[Job, str]:
+    """Runs jobs in new workers; adds to `failed`. Those that died with a worker are returned as well."""
+    context = multiprocessing.get_context("spawn")
+    died: dict[Job, str] = {}
+    with context.Manager() as manager:
+        channel = manager.Queue()
+        with ProcessPoolExecutor(workers, context, _start_worker, (channel,)) as pool:
+            futures: dict[Future[list[Path]], Job] = {pool.submit(_work, job, out): job for job in todo}
+            waiting = set(futures)
+            try:
+                while waiting:
+                    done, waiting = wait(waiting, timeout=0.2)
+                    _pass_on(channel, report)
+                    for future in done:
+                        job, error = futures[future], future.exception()
+                        if error is not None:
+                            failed[job] = "".join(traceback.format_exception(error))
+                        if isinstance(error, BrokenProcessPool):
+                            died[job] = failed[job]
+                        report({"job": job, "done": 1, "total": 1, "task": 0,
+                                "stage": "failed" if error else "done"})  # fmt: skip
+            except KeyboardInterrupt:
+                pool.shutdown(wait=False, cancel_futures=True)
+                for process in list((pool._processes or {}).values()):
+                    process.terminate()
+                raise
+    return died
+
+
+def _pass_on(channel: Any, report: Report) -> None:
+    while True:
+        try:
+            report(channel.get_nowait())
+        except queue.Empty:
+            return
 
 
 def expected_cost(job: Job) -> float:

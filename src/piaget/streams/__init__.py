@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 import inspect
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from piaget.errors import SettingError
 from piaget.streams.catalog import STREAMS, Named
-from piaget.streams.cuts import check_seed
-from piaget.streams.folder import from_folder
-from piaget.streams.own import from_arrays, from_datasets
-from piaget.streams.table import from_table
-from piaget.tasks import Stream
+
+if TYPE_CHECKING:
+    from piaget.streams.folder import from_folder as from_folder
+    from piaget.streams.own import from_arrays as from_arrays, from_datasets as from_datasets
+    from piaget.streams.table import from_table as from_table
+    from piaget.tasks import Stream
 
 __all__ = ["STREAMS", "from_arrays", "from_datasets", "from_folder", "from_table", "stream"]
+_MODULE_OF = {"from_arrays": "own", "from_datasets": "own", "from_folder": "folder", "from_table": "table"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'piaget.streams' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"piaget.streams.{_MODULE_OF[name]}"), name)
 
 
 def stream(
@@ -28,6 +37,8 @@ def stream(
     samples of each task, `tasks` the number of tasks; see docs/streams.md.
     """
     known = lookup(name)
+    from piaget.streams.cuts import check_seed
+
     check_seed(seed)
     unknown = [option for option in options if option not in stream_options(name)]
     if unknown:

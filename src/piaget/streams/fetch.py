@@ -258,11 +258,11 @@ class _bar:
         from rich.progress import (
             BarColumn,
             DownloadColumn,
+            Progress as Bars,
             TextColumn,
             TimeRemainingColumn,
             TransferSpeedColumn,
         )
-        from rich.progress import Progress as Bars
 
         console = Console(stderr=True)
         self.bars = Bars(

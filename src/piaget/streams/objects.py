@@ -15,6 +15,7 @@ import torch
 
 from piaget.encoding import Scaling
 from piaget.errors import SettingError
+from piaget.streams.catalog import HELD_OUT
 from piaget.streams.lazy import LazyStream
 from piaget.tasks import Split, Task, split_rows
 
@@ -37,7 +38,6 @@ COLOURS = tuple(PALETTES["tab"])
 LOCATIONS = ("top-left", "top-right", "bottom-left", "bottom-right")
 SIDE, IMAGES, CLASSES_PER_TASK, TASKS = 28, 100, 3, 16
 FRACTIONS = (0.5, 0.2, 0.3)
-HELD_OUT = {"circle": 5, "top-left": 4, "orange": 4}  # setting -> the last tasks that have it
 SETTINGS = ("random", *HELD_OUT)
 
 

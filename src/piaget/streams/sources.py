@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.resources import as_file
-from importlib.resources import files as package_files
+from importlib.resources import as_file, files as package_files
 from pathlib import Path
 from typing import Any
 

@@ -1,0 +1,67 @@
+"""A cohort's checkpoint: all its learners at one moment, and how long their row files were then.
+
+Learners that are trained together go on together: after a crash all of them start from the same
+checkpoint, so that the same batches are formed, and the same numbers come out.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from piaget.errors import LoadError
+from piaget.learner import Learner
+from piaget.storage import describe, read_files, restore, write_files
+from piaget.tasks import Stream
+
+FORMAT, VERSION, NAME = "piaget checkpoint", 1, "checkpoint"
+
+
+def save(folder: Path, learners: Sequence[Learner], sizes: Sequence[int]) -> None:
+    described = [describe(learner._state, with_data=False) for learner in learners]
+    seeds = [learner.settings.seed for learner in learners]
+    header = {"format": FORMAT, "version": VERSION, "seeds": seeds, "rows": list(sizes)}
+    members = [
+        description | {"waiting": list(learner._state.pending)}
+        for learner, (description, _) in zip(learners, described, strict=True)
+    ]
+    tree = {str(i): tree for i, (_, tree) in enumerate(described)}
+    write_files(folder, NAME, header | {"members": members}, tree)
+
+
+def seeds(folder: Path) -> list[int]:
+    """Whose learners are kept there."""
+    if not (folder / f"{NAME}.json").is_file():
+        return []
+    data, _ = read_files(folder, NAME, FORMAT, VERSION)
+    return list(data["seeds"])
+
+
+def remove(folder: Path) -> None:
+    """The description first: without it, nothing is kept there."""
+    (folder / f"{NAME}.json").unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def load(folder: Path, learners: Sequence[Learner], streams: Sequence[Stream]) -> list[int] | None:
+    """Brings new learners to where they were; the sizes of their row files. None: nothing was kept.
+
+    Pending tasks are taken from the streams.
+    """
+    if not (folder / f"{NAME}.json").is_file():
+        return None
+    data, tree = read_files(folder, NAME, FORMAT, VERSION)
+    expected = [learner.settings.seed for learner in learners]
+    if data["seeds"] != expected:
+        raise LoadError(f"{folder} keeps the learners of seeds {data['seeds']}; expected {expected}")
+    for i, (learner, stream, member) in enumerate(zip(learners, streams, data["members"], strict=True)):
+        state = restore(member, tree[str(i)], learner.settings.device)
+        first = {task.name: task for task in stream[: len(member["waiting"])]}
+        if list(first) != member["waiting"]:
+            raise LoadError(
+                f"{folder}: {member['waiting']} were waiting, but the stream begins with {list(first)}"
+            )
+        state.pending = first
+        learner._state = state
+    return [int(size) for size in data["rows"]]

@@ -1,0 +1,260 @@
+"""Runs that are killed at random moments, many times, end with the same rows and learners."""
+
+import itertools
+import json
+import multiprocessing
+import os
+import random
+import signal
+import time
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from piaget.errors import LoadError, SettingError
+from piaget.lab import run as lab
+from piaget.lab.configuration import configure, make_learner, make_stream
+
+FORK = multiprocessing.get_context("fork")  # a spawned process would spend its life importing
+
+
+def configuration(**changes):
+    options = {"tasks": 6, "train_size": 40}
+    return configure(**({"stream": "digits", "epochs": 5, "every": 2, "options": options} | changes))
+
+
+def go(out, config, seeds):
+    streams = [make_stream(config, seed, None) for seed in seeds]
+    learners = [make_learner(config, seed, len(streams[0])) for seed in seeds]
+    return lab.run(learners, streams, out, config, every=config["every"])
+
+
+def contents(out, seeds):
+    """All that a finished run leaves, but for times."""
+    found = {}
+    for seed in seeds:
+        folder = out / f"seed-{seed}"
+        found[seed, "rows"] = (folder / "rows.csv").read_bytes()
+        (tensors,) = (folder / "learner").glob("*.safetensors")
+        found[seed, "tensors"] = {name: t.tobytes() for name, t in load_file(tensors).items()}
+        assert lab.read_description(folder)["status"] == "done"
+    return found
+
+
+def tear(out, rng):
+    """What a crash or a power loss may leave behind, as long as a run is not finished."""
+    if not (out / "checkpoint" / "checkpoint.json").is_file():
+        return
+    for rows in out.glob("seed-*/rows.csv"):
+        if rng.random() < 0.5:
+            with open(rows, "ab") as handle:
+                handle.write(b"digits,soft-ordering/er/dyn")
+    if rng.random() < 0.5:
+        (out / "checkpoint" / ".checkpoint.json.1.tmp").write_bytes(b'{"format": "piag')
+        (out / "checkpoint" / "checkpoint-0123456789abcdef.safetensors").write_bytes(b"\x10\0\0")
+
+
+CASES = {
+    "single": ({}, [0]),
+    "cohort": ({}, [3, 4, 5]),
+    "joint ewc": ({"adaptation": "ewc", "algorithm": "joint"}, [0, 1]),
+    "linear": ({"structure": "linear", "epochs": 60, "every": 20}, [0, 1]),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_killed_at_random_moments(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(lab.Keeper, "SHARE", 1e9)  # keep every epoch
+    changes, seeds = CASES[name]
+    config = configuration(**changes)
+    start = time.monotonic()
+    go(tmp_path / "undisturbed", config, seeds)
+    whole = time.monotonic() - start
+    rng, kills = random.Random(7), 0
+    out = tmp_path / "disturbed"
+    for _ in range(200):
+        process = FORK.Process(target=go, args=(out, config, seeds))
+        process.start()
+        process.join(rng.uniform(0.02, 0.3 * whole) if kills < 12 else None)
+        if process.exitcode is not None:
+            break
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        kills += 1
+        tear(out, rng)
+    assert process.exitcode == 0
+    assert kills >= 3  # a fast machine may finish before more
+    assert contents(out, seeds) == contents(tmp_path / "undisturbed", seeds)
+    assert not (out / "checkpoint").exists()
+
+
+def _killed_while_keeping(out, config, seeds, phase):
+    """The second time something is kept, the process dies: before, in the middle, or after."""
+    count, keep, save = iter(range(1, 1000)), lab.Keeper.keep, lab.checkpoint.save
+
+    def die():
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def keeping(self):
+        second = next(count) == 2
+        if second and phase == "before":
+            die()
+        if second and phase == "rows":  # some rows are written, others are not
+            self.files[0].append(self.rows[seeds[0]])
+            die()
+        if second and phase == "checkpoint":  # all rows are written; the checkpoint is not
+            lab.checkpoint.save = lambda *arguments: die()
+        keep(self)
+        lab.checkpoint.save = save
+        if second:
+            die()
+
+    lab.Keeper.keep = keeping
+    go(out, config, seeds)
+
+
+@pytest.mark.slow
+def test_killed_at_every_keep(tmp_path, monkeypatch):
+    """One step forward at a time, through every stage of the whole run."""
+    monkeypatch.setattr(lab.Keeper, "SHARE", 1e9)
+    config, seeds, out = configuration(epochs=7), [0, 1], tmp_path / "out"
+    go(tmp_path / "undisturbed", config, seeds)
+    phases = itertools.cycle(("before", "rows", "checkpoint", "after"))
+    stages = set()
+    for kills in range(100):  # noqa: B007
+        arguments = (out, config, seeds, next(phases))
+        process = FORK.Process(target=_killed_while_keeping, args=arguments)
+        process.start()
+        process.join()
+        if process.exitcode == 0:
+            break
+        described = json.loads((out / "checkpoint" / "checkpoint.json").read_text())
+        for progress in (member["progress"] for member in described["members"]):
+            epochs = progress and (progress["epoch"], len(progress["tasks"]))
+            stages.add(epochs)
+    assert kills >= 20
+    # Between tasks; within initialization and a task's assimilation; and before the last, which adapts.
+    assert {None, (2, 4), (5, 4), (2, 1), (5, 1)} <= stages
+    assert contents(out, seeds) == contents(tmp_path / "undisturbed", seeds)
+
+
+def test_ctrl_c_at_any_epoch(tmp_path, monkeypatch):
+    """An exception inside a run: what was kept is valid, and the run goes on."""
+    monkeypatch.setattr(lab.Keeper, "SHARE", 1e9)
+    config, seeds = configuration(), [0, 1]
+    go(tmp_path / "undisturbed", config, seeds)
+    out, keep = tmp_path / "out", lab.Keeper.keep
+    for stop_at in (1, 2, 3, 5, 4, 3):
+        calls = iter(range(1, 1000))
+
+        def interrupted(self, stop_at=stop_at, calls=calls):
+            if next(calls) == stop_at:
+                raise KeyboardInterrupt
+            keep(self)
+
+        monkeypatch.setattr(lab.Keeper, "keep", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            go(out, config, seeds)
+        assert lab.read_description(out / "seed-0")["status"] == "stopped"
+    monkeypatch.setattr(lab.Keeper, "keep", keep)
+    go(out, config, seeds)
+    assert contents(out, seeds) == contents(tmp_path / "undisturbed", seeds)
+
+
+def test_a_finished_run_is_not_run_again(tmp_path, monkeypatch):
+    config = configuration(epochs=2)
+    go(tmp_path, config, [0])
+    before = contents(tmp_path, [0])
+    monkeypatch.setattr(lab, "_learn", lambda *a: pytest.fail("trained again"))
+    go(tmp_path, config, [0])
+    assert contents(tmp_path, [0]) == before
+
+
+def test_more_seeds_are_added(tmp_path):
+    config = configuration(epochs=2)
+    go(tmp_path, config, [0, 1])
+    before = contents(tmp_path, [0, 1])
+    go(tmp_path, config, [0, 1, 2])
+    assert contents(tmp_path, [0, 1]) == before
+    assert len(contents(tmp_path, [0, 1, 2])) == 6
+
+
+def test_another_configuration_is_refused(tmp_path):
+    go(tmp_path, configuration(epochs=2), [0])
+    with pytest.raises(SettingError, match=r"another configuration .epochs: 2 there, 3 now"):
+        go(tmp_path, configuration(epochs=3), [0])
+
+
+def test_an_interrupted_seed_must_be_among_them(tmp_path, monkeypatch):
+    config = configuration(epochs=2)
+    monkeypatch.setattr(lab.Keeper, "due", lambda self: pytest.fail("stop here"))
+    with pytest.raises(pytest.fail.Exception):
+        go(tmp_path, config, [0, 1])
+    monkeypatch.undo()
+    with pytest.raises(SettingError, match=r"seeds \[0, 1\] were interrupted"):
+        go(tmp_path, config, [0])
+
+
+def _hold(out, ready, config):
+    def wait(self):
+        ready.set()
+        time.sleep(60)
+
+    lab.Keeper.due = wait
+    go(out, config, [0])
+
+
+def test_two_processes_in_one_folder(tmp_path):
+    config, ready = configuration(epochs=2), FORK.Event()
+    first = FORK.Process(target=_hold, args=(tmp_path, ready, config))
+    first.start()
+    assert ready.wait(60)
+    with pytest.raises(SettingError, match="another process is working there"):
+        go(tmp_path, config, [0])
+    first.kill()
+    first.join()
+    go(tmp_path, config, [0])  # its lock died with it
+    contents(tmp_path, [0])
+
+
+def test_a_full_disk(tmp_path, monkeypatch):
+    """The run stops with the system's message; what was there stays valid."""
+    config = configuration()
+    go(tmp_path / "undisturbed", config, [0])
+    monkeypatch.setattr(lab.Keeper, "SHARE", 1e9)
+    real, left = os.fsync, iter(range(25))
+
+    def full(handle):
+        if next(left, None) is None:
+            raise OSError(28, "No space left on device")
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left on device"):
+        go(tmp_path / "out", config, [0])
+    monkeypatch.setattr(os, "fsync", real)
+    go(tmp_path / "out", config, [0])
+    assert contents(tmp_path / "out", [0]) == contents(tmp_path / "undisturbed", [0])
+
+
+def test_damaged_folders_say_so(tmp_path, monkeypatch):
+    config = configuration(epochs=2)
+    monkeypatch.setattr(lab.Keeper, "due", lambda self: pytest.fail("stop here"))
+    with pytest.raises(pytest.fail.Exception):
+        go(tmp_path, config, [0])
+    monkeypatch.undo()
+    rows = tmp_path / "seed-0" / "rows.csv"
+    whole = rows.read_bytes()
+    rows.write_bytes(whole[:-10])
+    with pytest.raises(LoadError, match="it was changed or cut off"):
+        go(tmp_path, config, [0])
+    rows.write_bytes(whole)
+    (tensors,) = (tmp_path / "checkpoint").glob("*.safetensors")
+    tensors.write_bytes(np.random.default_rng(0).bytes(100))
+    with pytest.raises(LoadError, match="is not the file that was saved"):
+        go(tmp_path, config, [0])
+    (tmp_path / "seed-0" / "run.json").write_text("{")
+    with pytest.raises(LoadError, match=r"run\.json cannot be read"):
+        go(tmp_path, config, [0])
