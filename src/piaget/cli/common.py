@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import ast
 from pathlib import Path
 from typing import Any
+
+from piaget.lab.settings import parse
 
 
 def positive(text: str) -> int:
@@ -23,20 +24,17 @@ def add_data_dir(parser: argparse.ArgumentParser) -> None:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--option", type=_pair, action="append", default=[], metavar="KEY=VALUE", dest="options",
+        "--option", type=pair, action="append", default=[], metavar="KEY=VALUE", dest="options",
         help="an option of the stream, such as train_size=50, tasks=5 or features=NAME (docs/streams.md); "
         "may be given several times",
     )  # fmt: skip
 
 
-def _pair(text: str) -> tuple[str, Any]:
+def pair(text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not equals or not key:
         raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
-    try:
-        return key, ast.literal_eval(value)
-    except (ValueError, SyntaxError):
-        return key, value  # a text
+    return key, parse(value)
 
 
 def options_for(stream: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:

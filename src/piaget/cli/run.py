@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from piaget.cli.common import add_data_dir, add_options, positive
+from piaget.cli.common import add_data_dir, add_options, pair, positive
+from piaget.lab.settings import SETTINGS, parse
 
 
 def add(commands: Any) -> None:
@@ -20,8 +21,9 @@ def add(commands: Any) -> None:
         "(piaget.Learner.load). Interrupted, the same command goes on; finished, it only shows the scores.",
     )
     parser.add_argument(
-        "stream", nargs="?", metavar="STREAM", help="objects, mnist, ...: see piaget data list"
-    )
+        "stream", nargs="?", metavar="STREAM|FILE.toml",
+        help="objects, mnist, ...: see piaget list; or a file that says what flags can say",
+    )  # fmt: skip
     table = parser.add_argument_group("a table of your own, instead of a stream")
     table.add_argument("--table", type=Path, metavar="FILE", help="CSV, TSV or Parquet")
     table.add_argument("--group", metavar="COLUMN", help="one task for each of its values")
@@ -42,6 +44,15 @@ def add(commands: Any) -> None:
         help="dynamic, compositional, joint, no-components (default: dynamic, with linear: compositional)",
     )  # fmt: skip
     method.add_argument("--epochs", type=positive, metavar="N", help="epochs a task")
+    groups = {}
+    for setting in SETTINGS.values():
+        if setting.group not in groups:
+            groups[setting.group] = parser.add_argument_group(f"{setting.group} (in brackets: the default)")
+        groups[setting.group].add_argument(setting.flag, metavar="X", help=setting.help, dest=setting.name)
+    parser.add_argument(
+        "--set", type=pair, action="append", default=[], metavar="KEY=VALUE", dest="changes",
+        help="any of the names above, also of a file's; may be given several times",
+    )  # fmt: skip
     parser.add_argument(
         "--seeds", type=seeds, default=[0], metavar="LIST",
         help="of streams and learners: 3, 0-9 or 0,2,5; they are trained together (default: 0)",
@@ -56,7 +67,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--quiet", action="store_true", help="no progress, only the scores")
     add_options(parser)
     add_data_dir(parser)
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, default=parser.get_default)
     resume = commands.add_parser(
         "resume",
         help="go on with runs that were interrupted",
@@ -84,6 +95,9 @@ def _run(options: argparse.Namespace) -> int:
     from piaget.errors import SettingError
     from piaget.lab.configuration import configure
 
+    if options.stream is not None and options.stream.endswith(".toml"):
+        _read_file(options, Path(options.stream))
+    _apply(options, dict(options.changes))
     if (options.stream is None) == (options.table is None):
         raise SettingError("give either a stream, or --table FILE --group COLUMN --target COLUMN")
     table = None
@@ -100,8 +114,66 @@ def _run(options: argparse.Namespace) -> int:
         algorithm=options.algorithm,
         epochs=options.epochs,
         every=options.every,
+        settings={
+            name: parse(value) if isinstance(value, str) else value
+            for name in SETTINGS
+            if (value := getattr(options, name)) is not None
+        },
     )
     return _go(configuration, options.seeds, options)
+
+
+# What a file or --set may say, beside SETTINGS and the options of the stream ([options]).
+WORDS = {
+    "stream": str, "table": Path, "group": str, "target": str, "kind": str, "split": str, "categorical": list,
+    "ignore": list, "structure": str, "adaptation": str, "algorithm": str, "epochs": int, "every": int,
+    "seeds": str, "out": Path, "data_dir": Path,
+}  # fmt: skip
+
+
+def _read_file(options: argparse.Namespace, path: Path) -> None:
+    import tomllib
+
+    from piaget.errors import SettingError
+
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise SettingError(f"{path} does not exist") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingError(f"{path} is no TOML file: {error}") from None
+    options.stream = None
+    options.options = [*content.pop("options", {}).items(), *options.options]
+    given = [name for name in content if getattr(options, name, None) != options.default(name)]
+    _apply(options, {name: value for name, value in content.items() if name not in given})  # flags go first
+
+
+def _apply(options: argparse.Namespace, said: dict[str, Any]) -> None:
+    """Words of a file, or of --set, as if they were flags."""
+    import difflib
+
+    from piaget.errors import SettingError
+
+    for name, value in said.items():
+        if name in SETTINGS:
+            setattr(options, name, value)
+            continue
+        if name not in WORDS:
+            near = difflib.get_close_matches(name, [*WORDS, *SETTINGS], 1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            raise SettingError(f"{name!r} is not known{hint}; known: {', '.join([*WORDS, *SETTINGS])}")
+        try:
+            if name == "seeds":
+                value = seeds(str(value))
+            elif WORDS[name] is int:
+                value = positive(str(value))
+            elif WORDS[name] is list:
+                value = [value] if isinstance(value, str) else [str(v) for v in value]
+            else:
+                value = WORDS[name](value)
+        except (TypeError, argparse.ArgumentTypeError) as error:
+            raise SettingError(f"{name}={value!r}: {error}") from None
+        setattr(options, name, value)
 
 
 def _resume(options: argparse.Namespace) -> int:

@@ -1,0 +1,110 @@
+"""The settings of a learner as flat names: for flags, files and run.json. No heavy imports."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from piaget.errors import SettingError
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One number or word. `group`: under which heading it is explained."""
+
+    name: str
+    kind: Callable[[Any], Any]
+    group: str
+    help: str
+
+    @property
+    def flag(self) -> str:
+        return "--" + self.name.replace("_", "-")
+
+
+def whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError("expected a whole number, 1 or more")
+    return value
+
+
+def whole_or_none(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError("expected a whole number, 0 or more")
+    return value
+
+
+def number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("expected a number")
+    return float(value)
+
+
+def batch(value: Any) -> int | str:
+    return "all" if value == "all" else whole(value)
+
+
+def one_of(*words: str) -> Callable[[Any], str]:
+    def check(value: Any) -> str:
+        if value not in words:
+            raise ValueError(f"expected {', '.join(words[:-1])} or {words[-1]}")
+        return str(value)
+
+    return check
+
+
+MODEL, TRAINING, METHOD, MACHINE = "the model", "training", "the method's numbers", "where it is computed"
+SETTINGS = {
+    setting.name: setting
+    for setting in (
+        Setting("components", one_of("dense", "conv", "linear"), MODEL, "the kind of components"),
+        Setting("initial_components", whole, MODEL, "how many there are at first (4)"),
+        Setting("depth", whole, MODEL, "how many of them are applied one after the other (as many)"),
+        Setting("width", whole, MODEL, "units of dense components (64; cub, combined: 256)"),
+        Setting("channels", whole, MODEL, "channels of convolutional ones (50; omniglot: 53)"),
+        Setting("padding", whole_or_none, MODEL, "around images, for convolutional ones (1; omniglot: 0)"),
+        Setting("dropout", number, MODEL, "share of units that are dropped in training (0.5)"),
+        Setting(
+            "encoder", one_of("learned", "fixed", "shared", "none"), MODEL, "a task's input map (learned)"
+        ),
+        Setting("decoder", one_of("learned", "shared"), MODEL, "a task's output map (learned)"),
+        Setting("batch_size", batch, TRAINING, "samples a step, or all (32; linear: all)"),
+        Setting("learning_rate", number, TRAINING, "of Adam (0.001)"),
+        Setting("initial_tasks", whole, TRAINING, "so many tasks are initialized together (4)"),
+        Setting("initial_epochs", whole, TRAINING, "for so many epochs (as on any task)"),
+        Setting(
+            "adapt_every", whole, METHOD, "components adapt in every so-manieth epoch (the last one only)"
+        ),
+        Setting("replay_size", whole, METHOD, "er: stored samples a task (a batch; objects: 5)"),
+        Setting("ewc_strength", number, METHOD, "ewc: lambda, how strongly components are held (0.001)"),
+        Setting("threshold", number, METHOD, "dynamic: relative gain that keeps a component (0.05)"),
+        Setting("device", str, MACHINE, "cpu, cuda, ... (cpu)"),
+        Setting("dtype", one_of("float32", "float64"), MACHINE, "of all numbers (float32)"),
+    )
+}
+
+
+def check_settings(given: dict[str, Any]) -> dict[str, Any]:
+    """The settings with proper values; a wrong name or value is an error that says what is allowed."""
+    checked = {}
+    for name, value in given.items():
+        if name not in SETTINGS:
+            near = difflib.get_close_matches(name, SETTINGS, 1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            raise SettingError(f"setting {name!r} is not known{hint}; known: {', '.join(SETTINGS)}")
+        try:
+            checked[name] = SETTINGS[name].kind(value)
+        except ValueError as error:
+            raise SettingError(f"{name}={value!r}: {error}") from None
+    return checked
+
+
+def parse(text: str) -> Any:
+    """A value from the command line: a number, True, ... or else a text."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
