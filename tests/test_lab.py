@@ -3,13 +3,18 @@
 import math
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from piaget.cli import main
+from piaget.cli.listing import CHOICES
 from piaget.evaluation import COLUMNS
 from piaget.lab import sweep, table
+from piaget.lab.configuration import make_learner
+from piaget.lab.presets import PRESETS
 from piaget.lab.rows import read_rows
+from piaget.lab.run import read_description
 
 
 def row(method, seed, evaluated, value, trained="t1"):
@@ -161,3 +166,43 @@ def test_a_failing_job_does_not_stop_the_others(tmp_path):
     assert list(failed) == [bad]
     assert "no-such-stream" in failed[bad]
     assert good.done(tmp_path)
+
+
+def test_the_presets_are_the_papers_experiments():
+    runs = {
+        name: sum(len(job.seeds) for job in preset.jobs(tuple(range(preset.seeds))))
+        for name, preset in PRESETS.items()
+    }
+    assert runs == {
+        "linear": 3 * 10 * 10, "soft-ordering": 5 * 14 * 10, "soft-gating": 4 * 14 * 10, "combined": 14 * 10,
+        "objects": 4 * 14 * 50, "limited-data": 3 * 5 * 4 * 50, "schedule": 3 * (2 + 6 * 2) * 10,
+        "components": 5 * 5 * 10, "pixel-mnist": 2,
+    }  # fmt: skip
+    assert list(PRESETS) == list(CHOICES["presets (piaget sweep NAME)"])
+    for name, preset in PRESETS.items():
+        jobs = preset.jobs((0,))
+        assert len({job.folder(Path("out")) for job in jobs}) == len(set(jobs)) == len(jobs), name
+        for job in jobs:
+            make_learner(job.configuration, 0, 10)  # all of them can be made
+
+
+def test_a_limited_learner():
+    jobs = [job for job in PRESETS["limited-data"].jobs((0,)) if job.method.algorithm == "compositional"]
+    settings = [make_learner(job.configuration, 0, 10).settings for job in jobs[:5]]
+    assert [s.adaptation.size for s in settings] == [1, 2, 5, 10, 20]
+    assert {len(s.stages()) for s in settings} == {1000}
+    assert settings[0].stages()[:20].count("adaptation") == 2
+
+
+@pytest.mark.parametrize("name", ["pixel-mnist", "schedule"])
+def test_a_quick_preset(name, small_data, tmp_path, capsys):
+    arguments = ["sweep", name, "--quick", "--quiet", "--data-dir", str(small_data), "--out", str(tmp_path)]
+    assert main(arguments) == 0
+    said = capsys.readouterr().out
+    assert "This is not the paper's setting" in said
+    text = (tmp_path / "table.md").read_text()
+    assert ("adapt_every=2" in text) == (name == "schedule")
+    assert text.count("| ER |") == (2 if name == "pixel-mnist" else 12)
+    assert all(
+        d["status"] == "done" for d in map(read_description, (p.parent for p in tmp_path.rglob("run.json")))
+    )

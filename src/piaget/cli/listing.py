@@ -28,6 +28,17 @@ CHOICES = {
         "joint": "structure and components learn together",
         "no-components": "a single network for all tasks",
     },
+    "presets (piaget sweep NAME)": {
+        "linear": "linear models on landmine, schools and fera",
+        "soft-ordering": "soft layer ordering on mnist, fashion, cub, cifar100 and omniglot",
+        "soft-gating": "soft gating on the same but cub",
+        "combined": "very different tasks in one stream",
+        "objects": "the compositional data set with what is held out",
+        "limited-data": "accuracy against the number of training samples",
+        "schedule": "how often components adapt",
+        "components": "how many components are learned, and reused",
+        "pixel-mnist": "what components do to a picture of a 4",
+    },
 }
 
 

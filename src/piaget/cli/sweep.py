@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,21 +26,26 @@ def add(commands: Any) -> None:
         "not run again.",
     )
     parser.add_argument(
-        "streams", nargs="+", metavar="STREAM", help="objects, mnist, ...: see piaget data list"
+        "streams",
+        nargs="+",
+        metavar="PRESET|STREAM",
+        help="an experiment of the paper, or streams: see piaget list",
     )
     parser.add_argument(
         "--structure", metavar="NAME",
         help="linear, soft-ordering or soft-gating (default: the paper's for the stream)",
     )  # fmt: skip
     parser.add_argument(
-        "--adaptations", nargs="+", default=["er"], metavar="NAME",
-        help="er, ewc, nft, fm, or 'all' (default: er)",
+        "--adaptations", nargs="+", metavar="NAME",
+        help="er, ewc, nft, fm, or 'all' (default: er; of a preset: all that it has)",
     )  # fmt: skip
     parser.add_argument(
         "--algorithms", nargs="+", default=["all"], metavar="NAME",
         help="dynamic, compositional, joint, no-components, or 'all' (default)",
     )  # fmt: skip
-    parser.add_argument("--seeds", type=positive, default=3, metavar="N", help="seeds 0 .. N-1 (default: 3)")
+    parser.add_argument(
+        "--seeds", type=positive, metavar="N", help="seeds 0 .. N-1 (default: 3; of a preset: the paper's)"
+    )
     parser.add_argument(
         "--epochs",
         type=positive,
@@ -53,6 +59,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--out", type=Path, default=Path("results"), metavar="DIR", help="output folder (default: results)"
     )
+    parser.add_argument("--quick", action="store_true", help="a preset in a minute: to see that all works")
     parser.add_argument("--quiet", action="store_true", help="no progress, only the table")
     add_data_dir(parser)
     parser.set_defaults(run=_sweep)
@@ -70,23 +77,23 @@ def _choose(names: Sequence[str], known: Sequence[str], what: str) -> list[str]:
 
 
 def _sweep(options: argparse.Namespace) -> int:
-    import piaget
     from piaget.errors import SettingError
     from piaget.lab import sweep, table
-    from piaget.lab.configuration import make_learner
     from piaget.lab.defaults import structure_of
-    from piaget.lab.rows import read_rows
+    from piaget.lab.presets import PRESETS
     from piaget.streams import lookup
 
+    if len(options.streams) == 1 and options.streams[0] in PRESETS:
+        return _train(_preset(options), options)
     streams = ["objects-random" if name == "objects" else lookup(name).name for name in options.streams]
     check_options(streams, options.options)
-    adaptations = _choose(options.adaptations, list(table.BASES), "adaptation")
+    adaptations = _choose(options.adaptations or ["er"], list(table.BASES), "adaptation")
     algorithms = _choose(options.algorithms, list(table.ALGORITHMS), "algorithm")
     if options.structure not in (None, "linear", "soft-ordering", "soft-gating"):
         raise SettingError(
             f"structure {options.structure!r} is not known; expected linear, soft-ordering or soft-gating"
         )
-    seeds = tuple(range(options.seeds))
+    seeds = tuple(range(options.seeds or 3))
     jobs = []
     for stream in dict.fromkeys(streams):
         extra = tuple(options_for(stream, options.options).items())
@@ -96,6 +103,45 @@ def _sweep(options: argparse.Namespace) -> int:
             for method in methods
             if method.adaptation in adaptations and method.algorithm in algorithms
         ]
+    for stream in dict.fromkeys(streams):
+        trained = {job.method.algorithm for job in jobs if job.stream == stream}
+        left_out = [algorithm for algorithm in algorithms if algorithm not in trained]
+        if left_out and "all" not in options.algorithms:
+            print(f"piaget: note: {stream} has no {', '.join(left_out)} with this structure", file=sys.stderr)
+    return _train(jobs, options)
+
+
+def _preset(options: argparse.Namespace) -> list[Any]:
+    """The cohorts of a preset: those of the adaptations and algorithms that were asked for."""
+    from piaget.lab import table
+    from piaget.lab.presets import PRESETS, quick
+
+    preset = PRESETS[options.streams[0]]
+    adaptations = _choose(options.adaptations or ["all"], list(table.BASES), "adaptation")
+    algorithms = _choose(options.algorithms, list(table.ALGORITHMS), "algorithm")
+    jobs = preset.jobs(tuple(range(options.seeds or (1 if options.quick else preset.seeds))))
+    jobs = [j for j in jobs if j.method.adaptation in adaptations and j.method.algorithm in algorithms]
+    check_options([job.stream for job in jobs], options.options)
+    jobs = [
+        replace(
+            job,
+            data_dir=options.data_dir,
+            epochs=options.epochs or job.epochs,
+            options=tuple((dict(job.options) | options_for(job.stream, options.options)).items()),
+        )
+        for job in jobs
+    ]
+    return quick(jobs) if options.quick else jobs
+
+
+def _train(jobs: list[Any], options: argparse.Namespace) -> int:
+    import piaget
+    from piaget.errors import SettingError
+    from piaget.lab import sweep, table
+    from piaget.lab.configuration import make_learner
+    from piaget.lab.rows import read_rows
+    from piaget.storage import write_atomically
+
     if not jobs:
         raise SettingError(
             "none of these go together: fm (frozen components) goes with the algorithms dynamic and "
@@ -105,11 +151,6 @@ def _sweep(options: argparse.Namespace) -> int:
         piaget.stream(stream, 0, options.data_dir, **dict(extra))  # files are found or downloaded first
     for job in jobs:
         make_learner(job.configuration, 0, 5)  # settings that do not go together are found now
-    for stream in dict.fromkeys(streams):
-        trained = {job.method.algorithm for job in jobs if job.stream == stream}
-        left_out = [algorithm for algorithm in algorithms if algorithm not in trained]
-        if left_out and "all" not in options.algorithms:
-            print(f"piaget: note: {stream} has no {', '.join(left_out)} with this structure", file=sys.stderr)
     jobs.sort(key=sweep.expected_cost, reverse=True)
     before = sum(job.done(options.out) for job in jobs)
     if before:
@@ -117,25 +158,37 @@ def _sweep(options: argparse.Namespace) -> int:
     start = time.monotonic()
     with _progress(options.quiet) as report:
         failed = sweep.run_jobs(jobs, options.out, options.workers, report)
-    files = [path for job in jobs if job not in failed for path in job.rows(options.out)]
-    lines = table.lines(read_rows(files))
-    _show(lines)
-    (options.out / "table.md").write_text(table.markdown(lines))
-    print(f"{len(jobs)} methods x {len(seeds)} seeds in {time.monotonic() - start:.0f} s.")
+    text = []
+    for variant, members in _variants(job for job in jobs if job not in failed).items():
+        lines = table.lines(read_rows([path for job in members for path in job.rows(options.out)]))
+        _show(lines, variant)
+        text.append((f"{variant}\n\n" if variant else "") + table.markdown(lines))
+    write_atomically(options.out / "table.md", "\n".join(text).encode())
+    runs = sum(len(job.seeds) for job in jobs)
+    print(f"{runs} runs in {time.monotonic() - start:.0f} s.")
     for job, trace in failed.items():
         print(f"FAILED: {job.stream} {job.method.name}\n{trace}", file=sys.stderr)
-    if options.epochs or options.options:
-        print("With --epochs or --option this is not the paper's setting; its numbers are for orientation.")
+    if options.epochs or options.options or options.quick:
+        print("This is not the paper's setting; its numbers are beside for orientation only.")
     print(f"Results: {options.out / 'table.md'} (this table), and a folder for each run (rows.csv, learner).")
     return 1 if failed else 0
 
 
-def _show(lines: Sequence[Line]) -> None:
+def _variants(jobs: Iterable[Any]) -> dict[str, list[Any]]:
+    """Jobs that differ in options or settings of their own have tables of their own."""
+    found: dict[str, list[Any]] = {}
+    for job in jobs:
+        own = [f"{name}={value}" for name, value in (*job.options, *job.settings)]
+        found.setdefault(", ".join(own), []).append(job)
+    return found
+
+
+def _show(lines: Sequence[Line], variant: str) -> None:
     from rich.table import Table
 
     from piaget.lab.table import ALGORITHMS, BASES, UNITS, with_error
 
-    shown = Table(title="Final performance: mean ± standard error")
+    shown = Table(title=f"Final performance: mean ± standard error{variant and '; '}{variant}")
     for column, justify in (
         ("stream", "left"), ("base", "left"), ("algorithm", "left"), ("seeds", "right"),
         ("metric", "left"), ("piaget", "right"), ("paper", "right"),

@@ -62,11 +62,14 @@ class Job:
     epochs: int | None = None  # None: the paper's
     data_dir: Path | None = None
     options: tuple[tuple[str, Any], ...] = ()  # of the stream
+    settings: tuple[tuple[str, Any], ...] = ()  # of the learner, where they are not the paper's
 
     def folder(self, out: Path) -> Path:
         """stream/method, with one folder a seed inside."""
         stream = "_".join([self.stream, *(f"{name}-{value}" for name, value in self.options)])
-        method = "_".join([*self.method.name.split("/"), *([f"{self.epochs}-epochs"] if self.epochs else [])])
+        changes = [f"{name}-{value}" for name, value in self.settings]
+        changes += [f"{self.epochs}-epochs"] if self.epochs else []
+        method = "_".join([*self.method.name.split("/"), *changes])
         return out / _plain(stream) / _plain(method)
 
     def rows(self, out: Path) -> list[Path]:
@@ -86,6 +89,7 @@ class Job:
             adaptation=self.method.adaptation,
             algorithm=self.method.algorithm,
             epochs=self.epochs,
+            settings=dict(self.settings),
         )
 
 
