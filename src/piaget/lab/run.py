@@ -170,22 +170,26 @@ class Keeper:
         self.folder, self.learners, self.files = folder, learners, files
         self.rows: dict[int, list[Row]] = {learner.settings.seed: [] for learner in learners}
         self.cost, self.last = 0.0, time.monotonic()
+        self.began: float | None = None  # bringing the states up to date is part of the cost
 
     def row(self, row: Row) -> None:
         self.rows[row["seed"]].append(row)
 
     def due(self) -> bool:
-        return time.monotonic() - self.last >= self.cost / self.SHARE
+        now = time.monotonic()
+        due = now - self.last >= self.cost / self.SHARE
+        self.began = now if due else None
+        return due
 
     def keep(self) -> None:
-        start = time.monotonic()
+        start = time.monotonic() if self.began is None else self.began
         for learner, file in zip(self.learners, self.files, strict=True):
             rows = self.rows[learner.settings.seed]
             file.append(rows)
             rows.clear()
         checkpoint.save(self.folder, self.learners, [file.size for file in self.files])
         self.last = time.monotonic()
-        self.cost = self.last - start
+        self.cost, self.began = self.last - start, None
 
 
 # --- folders --------------------------------------------------------------------------------------------
