@@ -113,6 +113,8 @@ def test_data_draw(name, small_data, tmp_path):
         (["sweep", "digits", "--structure", "magic"], "structure 'magic' is not known"),
         (["sweep", "digits", "--structure", "all"], "structure 'all' is not known"),
         (["sweep", "digits", "--epochs", "1"], "epochs=1"),
+        (["sweep", "digits", "--quick"], "--quick is for presets"),
+        (["sweep", "schedule", "--structure", "linear"], "leave out --structure"),
         (["sweep", "landmine", "--algorithms", "dynamic"], "linear combinations with all but dynamic"),
         (["predict", "nowhere", "x.csv", "--out", "y.csv"], "holds no learner"),
     ],

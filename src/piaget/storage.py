@@ -94,6 +94,12 @@ def load(folder: str | os.PathLike[str], given: dict[str, Any]) -> tuple[Setting
 
 def read_files(path: Path, name: str, format: str, version: int) -> tuple[dict[str, Any], Tree]:
     """What `write_files` wrote, checked by its hash."""
+    data = read_header(path, name, format, version)
+    return data, unflatten(_read_tensors(path, f"{name}.json", data))
+
+
+def read_header(path: Path, name: str, format: str, version: int) -> dict[str, Any]:
+    """NAME.json alone."""
     file = path / f"{name}.json"
     try:
         data = json.loads(file.read_text())
@@ -106,7 +112,7 @@ def read_files(path: Path, name: str, format: str, version: int) -> tuple[dict[s
             f"{path} was saved in format version {data.get('version')}; this piaget reads "
             f"version {version}: update piaget, or save the learner again with the older one"
         )
-    return data, unflatten(_read_tensors(path, file.name, data))
+    return data
 
 
 def _read_tensors(path: Path, described: str, data: dict[str, Any]) -> dict[str, Tensor]:

@@ -24,31 +24,8 @@ def add(commands: Any) -> None:
         "stream", nargs="?", metavar="STREAM|FILE.toml",
         help="objects, mnist, ...: see piaget list; or a file that says what flags can say",
     )  # fmt: skip
-    table = parser.add_argument_group("a table of your own, instead of a stream")
-    table.add_argument("--table", type=Path, metavar="FILE", help="CSV, TSV or Parquet")
-    table.add_argument("--group", metavar="COLUMN", help="one task for each of its values")
-    table.add_argument("--target", metavar="COLUMN", help="what is to be predicted")
-    table.add_argument(
-        "--kind", metavar="KIND", help="regression, binary or multiclass (default: by the target)"
-    )
-    table.add_argument("--split", metavar="COLUMN", help="train, validation or test (default: at random)")
-    table.add_argument(
-        "--categorical", nargs="+", default=[], metavar="COLUMN", help="numbers that are categories"
-    )
-    table.add_argument("--ignore", nargs="+", default=[], metavar="COLUMN", help="columns to leave out")
-    method = parser.add_argument_group("the method (default: the paper's for the stream)")
-    method.add_argument("--structure", metavar="NAME", help="linear, soft-ordering, soft-gating, monolithic")
-    method.add_argument("--adaptation", default="er", metavar="NAME", help="nft, er, ewc, fm (default: er)")
-    method.add_argument(
-        "--algorithm", metavar="NAME",
-        help="dynamic, compositional, joint, no-components (default: dynamic, with linear: compositional)",
-    )  # fmt: skip
-    method.add_argument("--epochs", type=positive, metavar="N", help="epochs a task")
-    groups = {}
-    for setting in SETTINGS.values():
-        if setting.group not in groups:
-            groups[setting.group] = parser.add_argument_group(f"{setting.group} (in brackets: the default)")
-        groups[setting.group].add_argument(setting.flag, metavar="X", help=setting.help, dest=setting.name)
+    _add_table(parser)
+    _add_method(parser)
     parser.add_argument(
         "--set", type=pair, action="append", default=[], metavar="KEY=VALUE", dest="changes",
         help="any of the names above, also of a file's; may be given several times",
@@ -68,6 +45,41 @@ def add(commands: Any) -> None:
     add_options(parser)
     add_data_dir(parser)
     parser.set_defaults(run=_run, default=parser.get_default)
+    _add_resume(commands)
+
+
+def _add_table(parser: argparse.ArgumentParser) -> None:
+    table = parser.add_argument_group("a table of your own, instead of a stream")
+    table.add_argument("--table", type=Path, metavar="FILE", help="CSV, TSV or Parquet")
+    table.add_argument("--group", metavar="COLUMN", help="one task for each of its values")
+    table.add_argument("--target", metavar="COLUMN", help="what is to be predicted")
+    table.add_argument(
+        "--kind", metavar="KIND", help="regression, binary or multiclass (default: by the target)"
+    )
+    table.add_argument("--split", metavar="COLUMN", help="train, validation or test (default: at random)")
+    table.add_argument(
+        "--categorical", nargs="+", default=[], metavar="COLUMN", help="numbers that are categories"
+    )
+    table.add_argument("--ignore", nargs="+", default=[], metavar="COLUMN", help="columns to leave out")
+
+
+def _add_method(parser: argparse.ArgumentParser) -> None:
+    method = parser.add_argument_group("the method (default: the paper's for the stream)")
+    method.add_argument("--structure", metavar="NAME", help="linear, soft-ordering, soft-gating, monolithic")
+    method.add_argument("--adaptation", default="er", metavar="NAME", help="nft, er, ewc, fm (default: er)")
+    method.add_argument(
+        "--algorithm", metavar="NAME",
+        help="dynamic, compositional, joint, no-components (default: dynamic, with linear: compositional)",
+    )  # fmt: skip
+    method.add_argument("--epochs", type=positive, metavar="N", help="epochs a task")
+    groups = {}
+    for setting in SETTINGS.values():
+        if setting.group not in groups:
+            groups[setting.group] = parser.add_argument_group(f"{setting.group} (in brackets: the default)")
+        groups[setting.group].add_argument(setting.flag, metavar="X", help=setting.help, dest=setting.name)
+
+
+def _add_resume(commands: Any) -> None:
     resume = commands.add_parser(
         "resume",
         help="go on with runs that were interrupted",
@@ -178,7 +190,7 @@ def _apply(options: argparse.Namespace, said: dict[str, Any]) -> None:
 
 def _resume(options: argparse.Namespace) -> int:
     from piaget.errors import LoadError
-    from piaget.lab.run import read_description
+    from piaget.lab.status import read_description
 
     folders = sorted(options.out.glob("seed-*/run.json"), key=lambda path: int(path.parent.name[5:]))
     if not folders:

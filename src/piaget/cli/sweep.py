@@ -84,7 +84,13 @@ def _sweep(options: argparse.Namespace) -> int:
     from piaget.streams import lookup
 
     if len(options.streams) == 1 and options.streams[0] in PRESETS:
+        if options.structure is not None:
+            raise SettingError(
+                f"{options.streams[0]} is a preset, which has its structure; leave out --structure"
+            )
         return _train(_preset(options), options)
+    if options.quick:
+        raise SettingError("--quick is for presets; for streams, give --epochs and --option")
     streams = ["objects-random" if name == "objects" else lookup(name).name for name in options.streams]
     check_options(streams, options.options)
     adaptations = _choose(options.adaptations or ["er"], list(table.BASES), "adaptation")

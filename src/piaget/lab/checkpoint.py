@@ -12,7 +12,7 @@ from pathlib import Path
 
 from piaget.errors import LoadError
 from piaget.learner import Learner
-from piaget.storage import describe, read_files, restore, write_files
+from piaget.storage import describe, read_files, read_header, restore, write_files
 from piaget.tasks import Stream
 
 FORMAT, VERSION, NAME = "piaget checkpoint", 1, "checkpoint"
@@ -34,8 +34,7 @@ def seeds(folder: Path) -> list[int]:
     """Whose learners are kept there."""
     if not (folder / f"{NAME}.json").is_file():
         return []
-    data, _ = read_files(folder, NAME, FORMAT, VERSION)
-    return list(data["seeds"])
+    return list(read_header(folder, NAME, FORMAT, VERSION)["seeds"])
 
 
 def remove(folder: Path) -> None:

@@ -51,7 +51,9 @@ def adaptation_of(stream: str, name: str) -> Adaptation:
 
 def algorithm_of(stream: str, name: str, epochs: int | None) -> str | Algorithm:
     """By name; on pixel-mnist components adapt in every 100th of 1,000 epochs."""
-    if stream != "pixel-mnist" or epochs is not None or name in ("joint", "no-components"):
+    if stream != "pixel-mnist" or epochs is not None:
         return name
-    every = named_algorithm(name, 1000)
-    return replace(every, schedule=Staged(struct_updates=990, adapt_freq=99, comp_updates=1))
+    made = named_algorithm(name, 1000)
+    if not isinstance(made.schedule, Staged):
+        return name
+    return replace(made, schedule=Staged(struct_updates=990, adapt_freq=99, comp_updates=1))

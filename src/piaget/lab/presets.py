@@ -16,10 +16,12 @@ FREQUENCIES = (2, 5, 10, 20, 50, 100)
 
 @dataclass(frozen=True)
 class Preset:
-    """One experiment. `jobs`: its cohorts, for given seeds; `seeds`: as many as in the paper."""
+    """One experiment (`piaget list` says what each is).
+
+    `jobs`: its cohorts, for given seeds; `seeds`: as many as in the paper.
+    """
 
     name: str
-    what: str
     seeds: int
     jobs: Callable[[tuple[int, ...]], list[Job]]
 
@@ -70,20 +72,15 @@ def _pixels(seeds: tuple[int, ...]) -> list[Job]:
 PRESETS = {
     preset.name: preset
     for preset in (
-        Preset("linear", "linear models on landmine, schools and fera", 10,
-               _all_methods(("landmine", "schools", "fera"), "linear")),
-        Preset("soft-ordering", "soft layer ordering on the image streams", 10,
-               _all_methods(IMAGES, "soft-ordering")),
-        Preset("soft-gating", "soft gating on the image streams but cub", 10,
-               _all_methods(("mnist", "fashion", "cifar100", "omniglot"), "soft-gating")),
-        Preset("combined", "very different tasks in one stream", 10,
-               _all_methods(("combined",), "soft-ordering")),
-        Preset("objects", "the compositional data set with what is held out", 50,
-               _all_methods(OBJECTS, "soft-ordering")),
-        Preset("limited-data", "accuracy against the number of training samples", 50, _limited),
-        Preset("schedule", "how often components adapt", 10, _schedule),
-        Preset("components", "how many components are learned, and reused", 10, _components),
-        Preset("pixel-mnist", "what components do to a picture of a 4", 1, _pixels),
+        Preset("linear", 10, _all_methods(("landmine", "schools", "fera"), "linear")),
+        Preset("soft-ordering", 10, _all_methods(IMAGES, "soft-ordering")),
+        Preset("soft-gating", 10, _all_methods(("mnist", "fashion", "cifar100", "omniglot"), "soft-gating")),
+        Preset("combined", 10, _all_methods(("combined",), "soft-ordering")),
+        Preset("objects", 50, _all_methods(OBJECTS, "soft-ordering")),
+        Preset("limited-data", 50, _limited),
+        Preset("schedule", 10, _schedule),
+        Preset("components", 10, _components),
+        Preset("pixel-mnist", 1, _pixels),
     )
 }  # fmt: skip
 

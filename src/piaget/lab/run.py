@@ -30,10 +30,11 @@ import torch
 import piaget
 from piaget.checks import check_task
 from piaget.cohort import Cohort
-from piaget.errors import LoadError, SettingError
+from piaget.errors import SettingError
 from piaget.evaluation import EpochReport, Row
 from piaget.lab import checkpoint
 from piaget.lab.rows import RowFile
+from piaget.lab.status import read_description
 from piaget.learner import Learner
 from piaget.state import State
 from piaget.storage import write_atomically
@@ -154,11 +155,7 @@ def _has(learner: Learner, task: Task) -> bool:
     progress = learner._state.progress
     if progress is not None and progress.tasks[-1] == task.name:
         return False
-    return (
-        task.name in learner.tasks
-        or task.name in learner.pending
-        or (progress is not None and task.name in progress.tasks)
-    )
+    return task.name in learner.tasks or task.name in learner.pending
 
 
 class Keeper:
@@ -245,16 +242,6 @@ def _begin(folder: Path, configuration: dict[str, Any], seed: int) -> None:
         "commit": _commit(),
     }  # fmt: skip
     write_atomically(path, json.dumps(description, indent=1).encode())
-
-
-def read_description(folder: Path) -> dict[str, Any]:
-    try:
-        found = json.loads((folder / "run.json").read_text())
-    except (OSError, ValueError) as error:
-        raise LoadError(f"{folder / 'run.json'} cannot be read: {error}") from error
-    if not isinstance(found, dict) or not {"configuration", "status"} <= set(found):
-        raise LoadError(f"{folder / 'run.json'} does not describe a run")
-    return found
 
 
 def _note(folder: Path, **changes: Any) -> None:

@@ -7,10 +7,21 @@ import datetime
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import filelock
 
 from piaget.errors import LoadError
+
+
+def read_description(folder: Path) -> dict[str, Any]:
+    try:
+        found = json.loads((folder / "run.json").read_text())
+    except (OSError, ValueError) as error:
+        raise LoadError(f"{folder / 'run.json'} cannot be read: {error}") from error
+    if not isinstance(found, dict) or not {"configuration", "status"} <= set(found):
+        raise LoadError(f"{folder / 'run.json'} does not describe a run")
+    return found
 
 
 @dataclass
@@ -29,11 +40,8 @@ def runs_below(out: Path) -> list[Found]:
 
 
 def _found(folder: Path) -> Found:
-    try:
-        described = json.loads((folder / "run.json").read_text())
-        status, error = str(described["status"]), described["error"]
-    except (OSError, ValueError, KeyError, TypeError) as problem:
-        raise LoadError(f"{folder / 'run.json'} cannot be read: {problem}") from problem
+    described = read_description(folder)
+    status, error = str(described["status"]), described.get("error")
     rows = folder / "rows.csv"
     if status == "running" and not _at_work(folder.parent):
         status = "interrupted"

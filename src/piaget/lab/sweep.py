@@ -21,7 +21,8 @@ from typing import Any
 
 from piaget.errors import DataNote
 from piaget.lab.configuration import Configuration, configure, make_learner, make_stream
-from piaget.lab.run import Progress, check_stream, read_description, run
+from piaget.lab.run import Progress, check_stream, run
+from piaget.lab.status import read_description
 from piaget.lab.table import ALGORITHMS, BASES
 
 

@@ -226,9 +226,6 @@ class Omniglot:
                 )
         self._packed: dict[str, np.ndarray] = {}
 
-    def size(self, alphabet: str) -> int:
-        return len(self.members[alphabet])
-
     def labels(self, alphabet: str) -> tuple[np.ndarray, tuple[str, ...]]:
         """(n,) class numbers, and the characters they stand for."""
         characters = [character for _, _, character in self.members[alphabet]]

@@ -155,49 +155,49 @@ OMNIGLOT = Source(
     formats.Omniglot.check,
 )
 
-LANDMINE = Source(
+
+def _linear(name: str, title: str, file: File, tasks: int, features: int) -> Source:
+    """A data set of given tasks, in one file."""
+    return Source(name, title, UNSTATED, (file,), partial(formats.mat_groups, tasks=tasks, features=features))
+
+
+LANDMINE = _linear(
     "landmine",
     "Landmine, radar features of 29 fields (Xue et al. 2007)",
-    UNSTATED,
-    (
-        _paper(
-            "ella",
-            "landminedata_withgroups.mat",
-            "649b8697c4576a669013835a46268c3044895998d6c12cba1cb7c7348d13da73",
-            1_032_555,
-        ),
+    _paper(
+        "ella",
+        "landminedata_withgroups.mat",
+        "649b8697c4576a669013835a46268c3044895998d6c12cba1cb7c7348d13da73",
+        1_032_555,
     ),
-    partial(formats.mat_groups, tasks=29, features=9),
+    tasks=29,
+    features=9,
 )
 
-SCHOOLS = Source(
+SCHOOLS = _linear(
     "schools",
     "London Schools, exam scores of 139 schools (Inner London Education Authority)",
-    UNSTATED,
-    (
-        _paper(
-            "ella",
-            "londonschools.mat",
-            "4d966ad1fd069fe10264255dcc3856738b46da5802bd16c68a2e5abbf447bbd9",
-            46_829,
-        ),
+    _paper(
+        "ella",
+        "londonschools.mat",
+        "4d966ad1fd069fe10264255dcc3856738b46da5802bd16c68a2e5abbf447bbd9",
+        46_829,
     ),
-    partial(formats.mat_groups, tasks=139, features=27),
+    tasks=139,
+    features=27,
 )
 
-FERA = Source(
+FERA = _linear(
     "fera",
     "FERA, facial expressions: 3 action units of 7 people (Valstar et al. 2011)",
-    UNSTATED,
-    (
-        _paper(
-            "ella",
-            "fera_forella_subject_specific_pca_100_AU5_AU10_AU12.mat",
-            "ed451729b7ed83d79046df1bd8e9122723f4469a62c58930a9226da3fad7fc80",
-            12_107_603,
-        ),
+    _paper(
+        "ella",
+        "fera_forella_subject_specific_pca_100_AU5_AU10_AU12.mat",
+        "ed451729b7ed83d79046df1bd8e9122723f4469a62c58930a9226da3fad7fc80",
+        12_107_603,
     ),
-    partial(formats.mat_groups, tasks=21, features=100),
+    tasks=21,
+    features=100,
 )
 
 CUB = Source(
