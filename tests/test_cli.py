@@ -272,13 +272,18 @@ def test_what_cannot_be_learned_is_refused_before_training(tmp_path, capsys):
 
 
 def test_pixel_pictures_adapt_every_hundredth_epoch():
-    from piaget.lab.defaults import algorithm_of
+    from piaget.lab.configuration import configure
+    from piaget.lab.making import make_learner
 
-    stages = algorithm_of("pixel-mnist", "compositional", None).schedule.stages()
-    assert len(stages) == 1000
-    assert [i + 1 for i, stage in enumerate(stages) if stage == "adaptation"] == list(range(100, 1001, 100))
-    assert algorithm_of("pixel-mnist", "joint", None) == "joint"
-    assert algorithm_of("mnist", "dynamic", None) == "dynamic"
+    def stages(algorithm, **more):
+        configuration = configure(stream="pixel-mnist", algorithm=algorithm, **more)
+        return make_learner(configuration, 0, 10).settings.stages()
+
+    staged = stages("compositional")
+    assert len(staged) == 1000
+    assert [i + 1 for i, stage in enumerate(staged) if stage == "adaptation"] == list(range(100, 1001, 100))
+    assert stages("joint") == ["joint"] * 1000
+    assert stages("compositional", epochs=7) == ["assimilation"] * 6 + ["adaptation"]
 
 
 def test_help_and_list_do_not_wait_for_torch():
@@ -326,7 +331,7 @@ def test_status(tmp_path, capsys):
     assert main(["status", str(out), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["counts"] == {"done": 1, "interrupted": 1}
-    assert [run["tasks"] for run in found["runs"]] == [5, 5]
+    assert [run["done"] for run in found["runs"]] == [1.0, 0.0]
     assert main(["status", str(out)]) == 0
     assert "1 done, 1 interrupted" in capsys.readouterr().out
     assert main(["status", str(tmp_path / "nothing")]) == 2
@@ -400,15 +405,15 @@ def test_a_sweep_that_is_killed_goes_on(tmp_path):
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     process = subprocess.Popen(command(out), start_new_session=True, stdout=subprocess.DEVNULL)
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     before = {path: path.stat().st_mtime_ns for path in out.rglob("checkpoint.json")}
     while process.poll() is None and all(
         path.exists() and path.stat().st_mtime_ns == t for path, t in before.items()
     ):
         time.sleep(0.02)
-    for child in children.read_text().split() if process.poll() is None else []:
-        if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
-            last = child
-    os.kill(int(last), signal.SIGKILL)
+    children = [p.read_text().split() for p in Path(f"/proc/{process.pid}/task").glob("*/children")]
+    commands = {int(c): Path(f"/proc/{c}/cmdline").read_bytes() for found in children for c in found}
+    spawned = [child for child, command in commands.items() if b"spawn_main" in command]
+    assert len(spawned) == 3  # two workers, and before them the queue's process
+    os.kill(max(spawned), signal.SIGKILL)
     assert process.wait() == 0
     assert rows(out) == rows(tmp_path / "undisturbed")

@@ -8,7 +8,8 @@ import pytest
 import piaget
 from piaget.cli import main
 from piaget.errors import SettingError
-from piaget.lab.configuration import configure, make_learner
+from piaget.lab.configuration import configure
+from piaget.lab.making import make_learner
 from piaget.lab.settings import SETTINGS, check_settings
 
 
@@ -118,7 +119,7 @@ def test_from_a_file_with_changes(tmp_path):
     found = described(out)
     assert found["algorithm"] == "compositional"
     assert found["epochs"] == 3  # a flag goes before the file
-    assert found["settings"] == {"width": 8, "learning_rate": 0.02}
+    assert found["settings"] == {"encoder": "fixed", "width": 8, "learning_rate": 0.02}
     assert found["options"] == {"tasks": 4, "train_size": 20}
     loaded = piaget.Learner.load(out / "seed-2" / "learner")
     assert loaded.settings.components.width == 8

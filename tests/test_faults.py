@@ -14,7 +14,9 @@ from safetensors.numpy import load_file
 
 from piaget.errors import LoadError, SettingError
 from piaget.lab import run as lab
-from piaget.lab.configuration import configure, make_learner, make_stream
+from piaget.lab.configuration import configure
+from piaget.lab.folder import read_description
+from piaget.lab.making import make
 
 FORK = multiprocessing.get_context("fork")  # a spawned process would spend its life importing
 
@@ -25,9 +27,7 @@ def configuration(**changes):
 
 
 def go(out, config, seeds):
-    streams = [make_stream(config, seed, None) for seed in seeds]
-    learners = [make_learner(config, seed, len(streams[0])) for seed in seeds]
-    return lab.run(learners, streams, out, config, every=config["every"])
+    return lab.run(*make(config, seeds, None), out, config)
 
 
 def contents(out, seeds):
@@ -38,21 +38,22 @@ def contents(out, seeds):
         found[seed, "rows"] = (folder / "rows.csv").read_bytes()
         (tensors,) = (folder / "learner").glob("*.safetensors")
         found[seed, "tensors"] = {name: t.tobytes() for name, t in load_file(tensors).items()}
-        assert lab.read_description(folder)["status"] == "done"
+        assert read_description(folder)["status"] == "done"
     return found
 
 
 def tear(out, rng):
     """What a crash or a power loss may leave behind, as long as a run is not finished."""
-    if not (out / "checkpoint" / "checkpoint.json").is_file():
+    (place,) = [path.parent for path in out.rglob("checkpoint.json")] or [None]
+    if place is None:
         return
     for rows in out.glob("seed-*/rows.csv"):
         if rng.random() < 0.5:
             with open(rows, "ab") as handle:
                 handle.write(b"digits,soft-ordering/er/dyn")
     if rng.random() < 0.5:
-        (out / "checkpoint" / ".checkpoint.json.1.tmp").write_bytes(b'{"format": "piag')
-        (out / "checkpoint" / "checkpoint-0123456789abcdef.safetensors").write_bytes(b"\x10\0\0")
+        (place / ".checkpoint.json.1.tmp").write_bytes(b'{"format": "piag')
+        (place / "checkpoint-0123456789abcdef.safetensors").write_bytes(b"\x10\0\0")
 
 
 CASES = {
@@ -87,7 +88,7 @@ def test_killed_at_random_moments(name, tmp_path, monkeypatch):
     assert process.exitcode == 0
     assert kills >= 3  # a fast machine may finish before more
     assert contents(out, seeds) == contents(tmp_path / "undisturbed", seeds)
-    assert not (out / "checkpoint").exists()
+    assert not list(out.rglob("checkpoint"))
 
 
 def _killed_while_keeping(out, config, seeds, phase):
@@ -130,7 +131,7 @@ def test_killed_at_every_keep(tmp_path, monkeypatch):
         process.join()
         if process.exitcode == 0:
             break
-        described = json.loads((out / "checkpoint" / "checkpoint.json").read_text())
+        described = json.loads((out / "seed-0" / "checkpoint" / "checkpoint.json").read_text())
         for progress in (member["progress"] for member in described["members"]):
             epochs = progress and (progress["epoch"], len(progress["tasks"]))
             stages.add(epochs)
@@ -157,7 +158,7 @@ def test_ctrl_c_at_any_epoch(tmp_path, monkeypatch):
         monkeypatch.setattr(lab.Keeper, "keep", interrupted)
         with pytest.raises(KeyboardInterrupt):
             go(out, config, seeds)
-        assert lab.read_description(out / "seed-0")["status"] == "stopped"
+        assert read_description(out / "seed-0")["status"] == "stopped"
     monkeypatch.setattr(lab.Keeper, "keep", keep)
     go(out, config, seeds)
     assert contents(out, seeds) == contents(tmp_path / "undisturbed", seeds)
@@ -251,7 +252,7 @@ def test_damaged_folders_say_so(tmp_path, monkeypatch):
     with pytest.raises(LoadError, match="it was changed or cut off"):
         go(tmp_path, config, [0])
     rows.write_bytes(whole)
-    (tensors,) = (tmp_path / "checkpoint").glob("*.safetensors")
+    (tensors,) = (tmp_path / "seed-0" / "checkpoint").glob("*.safetensors")
     tensors.write_bytes(np.random.default_rng(0).bytes(100))
     with pytest.raises(LoadError, match="is not the file that was saved"):
         go(tmp_path, config, [0])

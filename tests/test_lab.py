@@ -3,18 +3,21 @@
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from piaget.cli import main
-from piaget.cli.listing import CHOICES
 from piaget.evaluation import COLUMNS
-from piaget.lab import sweep, table
-from piaget.lab.configuration import make_learner
+from piaget.lab import run as lab, sweep, table
+from piaget.lab.executors import Processes
+from piaget.lab.folder import read_description
+from piaget.lab.jobs import Job, Method, paper_methods
+from piaget.lab.making import make_learner
 from piaget.lab.presets import PRESETS
 from piaget.lab.rows import read_rows
-from piaget.lab.run import read_description
+from piaget.lab.run import is_done
 
 
 def row(method, seed, evaluated, value, trained="t1"):
@@ -56,8 +59,8 @@ def test_the_papers_table_is_whole():
         for bases in streams.values():
             count = sum(len(algorithms) for algorithms in bases.values())
             assert count == (9 if structure == "linear" else 14)
-    assert len(sweep.paper_methods("soft-ordering")) == 14
-    assert {m.algorithm for m in sweep.paper_methods("linear")} == {"compositional", "joint", "no-components"}
+    assert len(paper_methods("soft-ordering")) == 14
+    assert {m.algorithm for m in paper_methods("linear")} == {"compositional", "joint", "no-components"}
 
 
 def test_what_the_paper_reports():
@@ -85,22 +88,27 @@ def tiny(monkeypatch):
     import piaget.streams.objects as objects
 
     monkeypatch.setattr(objects, "TASKS", 6)
-    return sweep.Job("objects-random", sweep.Method("er", "dynamic"), (0, 1), 2)
+    return Job("objects-random", Method("er", "dynamic"), (0, 1), 2)
 
 
 def test_a_job_leaves_its_rows(tmp_path, tiny):
     events = []
-    paths = sweep.run_job(tiny, tmp_path, events.append)
+    sweep.run_job(tiny, tmp_path, events.append)
+    paths = sweep.row_files(tiny, tmp_path)
     folder = tmp_path / "objects-random" / "soft-ordering_er_dynamic_2-epochs"
     assert paths == [folder / "seed-0" / "rows.csv", folder / "seed-1" / "rows.csv"]
-    assert tiny.done(tmp_path)
+    assert all(is_done(path.parent) for path in paths)
     rows = list(read_rows(paths))
     assert tuple(rows[0]) == COLUMNS
     assert {r["seed"] for r in rows} == {0, 1}
     assert {r["evaluated"] for r in rows if r["trained"] == "objects-05" and r["metric"] == "accuracy"} == {
         f"objects-{i:02d}" for i in range(6)
     }
-    assert events[-1]["done"] == events[-1]["total"] == 6
+    job, progress = events[-1]
+    assert (job, progress.task, progress.done, progress.metric) == (tiny, 6, 1.0, "accuracy")
+    assert progress.past == pytest.approx(
+        sum(r["value"] for r in rows if r["trained"] == "objects-04" and r["metric"] == "accuracy") / 10
+    )
     (line,) = table.lines(rows)
     assert line.seeds == 2
 
@@ -121,12 +129,12 @@ def test_the_command(tmp_path):
     assert "Compositional" in first.stdout
     assert "90.9 ± 0.9" in first.stdout, "the paper's column"
     assert str(tmp_path / "table.md") in first.stdout.replace("\n", "")
-    assert "task 16/16" in first.stderr
+    assert "task 16 of 16" in first.stderr
     stamps = {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*.csv")}
     assert len(stamps) == 4
     again = piaget(*arguments)
     assert again.returncode == 0
-    assert f"2 of 2 methods are done in {tmp_path} already" in again.stdout.replace("\n", "")
+    assert f"4 of 4 runs were done in {tmp_path} already" in again.stdout.replace("\n", "")
     assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*.csv")} == stamps
 
 
@@ -160,12 +168,15 @@ def test_usage_errors(arguments, capsys):
 
 def test_a_failing_job_does_not_stop_the_others(tmp_path):
     """A job that cannot run (unknown stream) is reported with its traceback."""
-    good = sweep.Job("objects-random", sweep.Method("fm", "compositional"), (0,), 2)
-    bad = sweep.Job("no-such-stream", sweep.Method("er", "joint"), (0,), 2)
-    failed = sweep.run_jobs([bad, good], tmp_path, 1, lambda event: None)
+    good = Job("objects-random", Method("fm", "compositional"), (0,), 2)
+    bad = Job("no-such-stream", Method("er", "joint"), (0,), 2)
+    failed = sweep.run_jobs([bad, good], tmp_path, Processes(1), lambda event: None)
     assert list(failed) == [bad]
     assert "no-such-stream" in failed[bad]
-    assert good.done(tmp_path)
+    assert is_done(good.folder(tmp_path) / "seed-0")
+    described = read_description(bad.folder(tmp_path) / "seed-0")
+    assert described["status"] == "failed"
+    assert "no-such-stream" in described["error"]
 
 
 def test_the_presets_are_the_papers_experiments():
@@ -178,7 +189,7 @@ def test_the_presets_are_the_papers_experiments():
         "objects": 4 * 14 * 50, "limited-data": 3 * 5 * 4 * 50, "schedule": 3 * (2 + 6 * 2) * 10,
         "components": 5 * 5 * 10, "pixel-mnist": 2,
     }  # fmt: skip
-    assert list(PRESETS) == list(CHOICES["presets (piaget sweep NAME)"])
+    assert {name: preset.runs for name, preset in PRESETS.items()} == runs
     for name, preset in PRESETS.items():
         jobs = preset.jobs((0,))
         assert len({job.folder(Path("out")) for job in jobs}) == len(set(jobs)) == len(jobs), name
@@ -206,3 +217,29 @@ def test_a_quick_preset(name, small_data, tmp_path, capsys):
     assert all(
         d["status"] == "done" for d in map(read_description, (p.parent for p in tmp_path.rglob("run.json")))
     )
+
+
+def test_cohorts_keep_all_workers_busy(tmp_path):
+    one, two = (Job("digits", Method("er", name), tuple(range(12)), 2) for name in ("joint", "compositional"))
+
+    def sizes(jobs, workers, size=None):
+        return sorted(len(job.seeds) for job in sweep.cohorts(jobs, tmp_path, workers, size))
+
+    assert sizes([one], 2) == [6, 6]
+    assert sizes([one], 5) == [3, 3, 3, 3]
+    assert sizes([one, two], 2) == [2, 2, 10, 10]
+    assert sizes([one], 1, size=4) == [4, 4, 4]
+    assert sweep.cohorts([two, one], tmp_path, 1)[0].method.algorithm == "joint"  # more work: goes first
+
+
+def test_seeds_that_were_interrupted_together_go_on_together(tmp_path, monkeypatch):
+    job = Job("digits", Method("er", "joint"), (0, 1, 2, 3), 2, options=(("tasks", 5), ("train_size", 20)))
+    first = replace(job, seeds=(1, 2))
+    monkeypatch.setattr(lab.Keeper, "due", lambda self: pytest.fail("stop here"))
+    with pytest.raises(pytest.fail.Exception):
+        sweep.run_job(first, tmp_path, lambda news: None)
+    monkeypatch.undo()
+    assert {one.seeds for one in sweep.cohorts([job], tmp_path, 4)} == {(1, 2), (0,), (3,)}
+    assert sweep.run_jobs([job], tmp_path, Processes(2), lambda event: None) == {}
+    assert read_description(job.folder(tmp_path) / "seed-2")["together"] == [1, 2]
+    assert sweep.cohorts([job], tmp_path, 4) == []

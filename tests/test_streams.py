@@ -85,13 +85,17 @@ def test_real_images_are_the_files_images(real_data):
 def test_a_learner_takes_each_real_stream(real_data):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataNote)
-        from piaget.lab.defaults import settings_of, structure_of
+        from piaget.lab.configuration import configure
+        from piaget.lab.making import make
 
         for name in ("landmine", "schools", "mnist", "cub", "omniglot"):
             extra = {"features": "resnet18_approx"} if name == "cub" else {}
-            stream = piaget.stream(name, 0, real_data, train_size=60, **extra)
-            settings = settings_of(name, structure_of(name)) | {"epochs": 2}
-            learner = piaget.Learner(structure_of(name), "er", "compositional", initial_tasks=1, **settings)
+            settings = {"initial_tasks": 1}
+            options = {"train_size": 60} | extra
+            configuration = configure(
+                stream=name, options=options, algorithm="compositional", epochs=2, settings=settings
+            )
+            (learner,), (stream,) = make(configuration, [0], real_data)
             rows = learner.learn(stream[0])
             assert any(row["evaluated"] == stream[0].name for row in rows)
 

@@ -7,13 +7,21 @@ from typing import Any
 
 from piaget.errors import PackageError
 
+# In which extra a package is; all others are in `data`.
+EXTRAS = {
+    "ray": "ray", "tensorboard": "tensorboard", "mlflow": "mlflow", "sqlalchemy": "mlflow",
+    "alembic": "mlflow",
+}  # fmt: skip
+
 
 def need(module: str, what: str) -> Any:
     """Imports a library that is an optional extra."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        package = {"PIL": "pillow"}.get(module.split(".")[0], module.split(".")[0])
+        name = module.split(".")[0]
+        package = {"PIL": "pillow"}.get(name, name)
+        extra = EXTRAS.get(name, "data")
         raise PackageError(
-            f"{what} need the package {package}, which is not installed: pip install 'piaget[data]'"
+            f"{what} need the package {package}, which is not installed: pip install 'piaget[{extra}]'"
         ) from error

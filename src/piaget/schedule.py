@@ -11,6 +11,11 @@ from piaget.errors import SettingError
 StageName = Literal["initialization", "assimilation", "adaptation", "joint"]
 
 
+def default_epochs(linear: bool) -> int:
+    """The paper's: linear models take a full-batch step an epoch."""
+    return 10_000 if linear else 100
+
+
 class Schedule(ABC):
     @abstractmethod
     def stages(self) -> list[StageName]:

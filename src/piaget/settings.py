@@ -13,7 +13,7 @@ from piaget.components import Components, Conv, Dense, Linear, named_components
 from piaget.errors import LoadError, SettingError
 from piaget.expansion import ComponentDropout, Expansion, NoExpansion
 from piaget.model import DecoderMode, EncoderMode, Model
-from piaget.schedule import Joint, Schedule, Staged
+from piaget.schedule import Joint, Schedule, Staged, default_epochs
 from piaget.structures import (
     LinearCombination,
     Monolithic,
@@ -125,7 +125,7 @@ def resolve(
     components = named_components(components) if isinstance(components, str) else components
     _check_classes(structure, adaptation, algorithm, components)
     linear = components.whole_model
-    epochs = epochs or (10_000 if linear else 100)
+    epochs = epochs or default_epochs(linear)
     algorithm = named_algorithm(algorithm, epochs) if isinstance(algorithm, str) else algorithm
     structure = Monolithic() if algorithm.monolithic else structure
     depth = depth or (1 if linear else initial_components)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from piaget.cli import data, listing, predict, run, sweep
+from piaget.cli import data, export, listing, predict, resume, run, sweep
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -17,11 +18,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="piaget", description="Lifelong learning of compositional structures."
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (run, predict, sweep, listing, data):
+    for command in (run, sweep, resume, predict, listing, export, data):
         command.add(commands)
     options = parser.parse_args(arguments)
     from piaget.errors import DataNote, PiagetError
 
+    signal.signal(signal.SIGTERM, _terminated)
     with warnings.catch_warnings():
         warnings.simplefilter("always", DataNote)
         warnings.showwarning = _note
@@ -32,13 +34,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 2
         except BrokenPipeError:  # who reads has enough, as in `piaget list | head`
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 0
+            return 128 + signal.SIGPIPE
         except OSError as error:
             print(f"piaget: {error}", file=sys.stderr)
             return 2
         except KeyboardInterrupt:
             print("\npiaget: stopped; what was done is kept: the same command goes on", file=sys.stderr)
             return 130
+
+
+def _terminated(*signal_and_frame: Any) -> None:
+    raise KeyboardInterrupt
 
 
 def _note(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,14 @@ def check_options(streams: list[str], pairs: list[tuple[str, Any]]) -> None:
     for key, _ in pairs:
         if key not in known:
             raise SettingError(f"{', '.join(streams)}: no option {key!r}; expected {', '.join(known)}")
+
+
+def seeds_text(seeds: Sequence[int]) -> str:
+    """[0, 1, 2] -> "seeds 0-2" """
+    together = list(range(seeds[0], seeds[-1] + 1)) == list(seeds)
+    if len(seeds) == 1:
+        return f"seed {seeds[0]}"
+    return f"seeds {seeds[0]}-{seeds[-1]}" if together else f"seeds {','.join(map(str, seeds))}"
 
 
 def print_table(table: Any) -> None:

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from piaget.cli.common import print_table
+from piaget.cli.common import print_table, seeds_text
 
 CHOICES = {
     "structures": {
@@ -28,27 +28,19 @@ CHOICES = {
         "joint": "structure and components learn together",
         "no-components": "a single network for all tasks",
     },
-    "presets (piaget sweep NAME)": {
-        "linear": "linear models on landmine, schools and fera",
-        "soft-ordering": "soft layer ordering on mnist, fashion, cub, cifar100 and omniglot",
-        "soft-gating": "soft gating on the same but cub",
-        "combined": "very different tasks in one stream",
-        "objects": "the compositional data set with what is held out",
-        "limited-data": "accuracy against the number of training samples",
-        "schedule": "how often components adapt",
-        "components": "how many components are learned, and reused",
-        "pixel-mnist": "what components do to a picture of a 4",
-    },
 }
 
 
 def add(commands: Any) -> None:
-    parser = commands.add_parser("list", help="streams, structures, adaptations and algorithms by name")
+    parser = commands.add_parser(
+        "list", help="streams, structures, adaptations, algorithms, and presets: the paper's experiments"
+    )
     parser.set_defaults(run=_list)
     status = commands.add_parser(
         "status",
         help="how far the runs in a folder are",
-        description="What is done, running, stopped or failed among the runs in a folder and below it.",
+        description="What is done, running, planned, stopped or failed among the runs in a folder and below "
+        "it, and the time that is left.",
     )
     status.add_argument("out", type=Path, metavar="DIR", help="output folder of piaget run or piaget sweep")
     status.add_argument("--json", action="store_true", help="one JSON object, for machines")
@@ -56,6 +48,7 @@ def add(commands: Any) -> None:
 
 
 def _list(options: argparse.Namespace) -> int:
+    from piaget.lab.presets import PRESETS
     from piaget.streams.catalog import STREAMS
 
     described = {"streams": {stream.name: stream.what for stream in STREAMS.values()}} | CHOICES
@@ -63,6 +56,10 @@ def _list(options: argparse.Namespace) -> int:
         print(title)
         for name, what in names.items():
             print(f"  {name:<18}{what}")
+    print("presets (piaget sweep NAME)")
+    for preset in PRESETS.values():
+        print(f"  {preset.name:<18}{preset.what}: {preset.runs:,} runs, about {preset.expected_time}")
+        print(f"  {'':<18}expected: {preset.expected}")
     print("Files of streams: piaget data list")
     return 0
 
@@ -71,28 +68,33 @@ def _status(options: argparse.Namespace) -> int:
     from rich.table import Table
 
     from piaget.errors import LoadError
-    from piaget.lab.status import runs_below
+    from piaget.lab.progress import duration
+    from piaget.lab.status import Found, runs_below, time_left
 
     runs = runs_below(options.out)
     if not runs:
         raise LoadError(f"{options.out} holds no runs: there is no run.json in it or below it")
     counts = {s: sum(run.status == s for run in runs) for s in dict.fromkeys(run.status for run in runs)}
+    left = time_left(runs)
     if options.json:
-        print(
-            json.dumps({"counts": counts, "runs": [vars(run) | {"folder": str(run.folder)} for run in runs]})
-        )
+        described = [vars(run) | {"folder": str(run.folder)} for run in runs]
+        print(json.dumps({"counts": counts, "left": left, "runs": described}))
         return 0
     shown = Table()
-    for column in ("run", "status", "tasks done", "last row", "error"):
+    for column in ("runs", "status", "done", "last row", "error"):
         shown.add_column(column)
+    alike: dict[tuple[Path, str, str | None], list[Found]] = {}
     for run in runs:
+        alike.setdefault((run.folder.parent, run.status, run.error), []).append(run)
+    for (folder, status, error), some in alike.items():
+        seeds = sorted(int(run.folder.name.removeprefix("seed-")) for run in some)
         shown.add_row(
-            str(run.folder.relative_to(options.out)),
-            run.status,
-            str(run.tasks),
-            run.last or "",
-            run.error or "",
-        )
+            f"{folder.relative_to(options.out)}/ {seeds_text(seeds)}", status,
+            f"{100 * sum(run.done for run in some) / len(some):.0f} %",
+            max((run.last for run in some if run.last), default=""), error or "",
+        )  # fmt: skip
     print_table(shown)
     print(", ".join(f"{count} {status}" for status, count in counts.items()))
+    if left is not None:
+        print(f"About {duration(left)} left, if as much is at work as now.")
     return 0

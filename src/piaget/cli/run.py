@@ -1,14 +1,15 @@
-"""piaget run, piaget resume: learners over a stream, or over a table of one's own."""
+"""piaget run: learners over a stream, or over a table of one's own."""
 
 from __future__ import annotations
 
 import argparse
-import signal
-import sys
+import json
 from pathlib import Path
 from typing import Any
 
 from piaget.cli.common import add_data_dir, add_options, pair, positive
+from piaget.cli.progress import add_progress, view
+from piaget.lab.progress import SCORES, duration
 from piaget.lab.settings import SETTINGS, parse
 
 
@@ -41,11 +42,10 @@ def add(commands: Any) -> None:
         "--out", type=Path, default=Path("results/run"), metavar="DIR",
         help="output folder, with one folder a seed (default: results/run)",
     )  # fmt: skip
-    parser.add_argument("--quiet", action="store_true", help="no progress, only the scores")
+    add_progress(parser)
     add_options(parser)
     add_data_dir(parser)
     parser.set_defaults(run=_run, default=parser.get_default)
-    _add_resume(commands)
 
 
 def _add_table(parser: argparse.ArgumentParser) -> None:
@@ -77,19 +77,6 @@ def _add_method(parser: argparse.ArgumentParser) -> None:
         if setting.group not in groups:
             groups[setting.group] = parser.add_argument_group(f"{setting.group} (in brackets: the default)")
         groups[setting.group].add_argument(setting.flag, metavar="X", help=setting.help, dest=setting.name)
-
-
-def _add_resume(commands: Any) -> None:
-    resume = commands.add_parser(
-        "resume",
-        help="go on with runs that were interrupted",
-        description="Goes on with the runs in a folder of piaget run from where they were, and ends with the "
-        "same numbers as without the interruption.",
-    )
-    resume.add_argument("out", type=Path, metavar="DIR", help="output folder of piaget run")
-    resume.add_argument("--quiet", action="store_true", help="no progress, only the scores")
-    add_data_dir(resume)
-    resume.set_defaults(run=_resume)
 
 
 def seeds(text: str) -> list[int]:
@@ -132,7 +119,7 @@ def _run(options: argparse.Namespace) -> int:
             if (value := getattr(options, name)) is not None
         },
     )
-    return _go(configuration, options.seeds, options)
+    return go(configuration, options.seeds, options)
 
 
 # What a file or --set may say, beside SETTINGS and the options of the stream ([options]).
@@ -188,62 +175,57 @@ def _apply(options: argparse.Namespace, said: dict[str, Any]) -> None:
         setattr(options, name, value)
 
 
-def _resume(options: argparse.Namespace) -> int:
-    from piaget.errors import LoadError
-    from piaget.lab.status import read_description
-
-    folders = sorted(options.out.glob("seed-*/run.json"), key=lambda path: int(path.parent.name[5:]))
-    if not folders:
-        raise LoadError(f"{options.out} holds no runs: there is no seed-*/run.json in it")
-    configurations = [read_description(path.parent)["configuration"] for path in folders]
-    chosen = [configuration.pop("seed") for configuration in configurations]
-    return _go(configurations[0], chosen, options)
-
-
-def _go(configuration: dict[str, Any], chosen: list[int], options: argparse.Namespace) -> int:
+def go(configuration: dict[str, Any], chosen: list[int], options: argparse.Namespace) -> int:
+    """Trains, or goes on with, the runs of a configuration, and shows their scores."""
     import torch
 
-    from piaget.lab.configuration import make_learner, make_stream
+    from piaget.lab.making import make
+    from piaget.lab.progress import Progress
     from piaget.lab.rows import read_rows
-    from piaget.lab.run import Progress, check_stream, run
+    from piaget.lab.run import run
 
     torch.set_num_threads(1)  # more are slower: the matrices are small
-    streams = [make_stream(configuration, seed, options.data_dir) for seed in chosen]
-    learners = [make_learner(configuration, seed, len(streams[0])) for seed in chosen]
-    check_stream(learners[0], streams[0])
-    signal.signal(signal.SIGTERM, _terminated)
+    learners, streams = make(configuration, chosen, options.data_dir)
+    with view(options) as shown:
 
-    def show(progress: Progress) -> None:
-        epoch = progress.epoch
-        if epoch.epoch == 1:
-            text = f"task {progress.task} of {progress.tasks}, {epoch.task}: {epoch.epochs} epochs"
-            print(text, file=sys.stderr, flush=True)
+        def on_progress(progress: Progress) -> None:
+            shown.progress("", progress)
+            shown.overall(progress.done, progress.left, f"{duration(progress.seconds)} so far")
 
-    folders = run(
-        learners, streams, options.out, configuration, None if options.quiet else show, configuration["every"]
-    )
-    for folder, seed in zip(folders, chosen, strict=True):
+        folders = run(learners, streams, options.out, configuration, on_progress)
+        shown.ended("", "done")
+    final = [_final(list(read_rows([folder / "rows.csv"]))) for folder in folders]
+    if options.json:
+        runs = [{"folder": str(f), "seed": s} | one for f, s, one in zip(folders, chosen, final, strict=True)]
+        print(json.dumps({"event": "result", "runs": runs}))
+        return 0
+    for seed, scores in zip(chosen, final, strict=True):
         if len(folders) > 1:
             print(f"seed {seed}")
-        _show(list(read_rows([folder / "rows.csv"])))
-    print(f"In {options.out}/seed-*: run.json, rows.csv (all scores), learner/ (piaget.Learner.load).")
+        _show(scores)
+    print(
+        f"In {options.out}/seed-*: run.json, rows.csv (all scores), log.txt, learner/ (piaget.Learner.load)."
+    )
     if configuration["table"] is not None:
         print(f"For new rows: piaget predict {folders[0]} NEW.csv --out predictions.csv")
     return 0
 
 
-def _terminated(*signal_and_frame: Any) -> None:
-    raise KeyboardInterrupt
+def _final(rows: list[Any]) -> dict[str, Any]:
+    """The last test score of each task, and the number of components."""
+    tests = [row for row in rows if row["metric"] in SCORES and row["split"] == "test"]
+    components = [int(row["value"]) for row in rows if row["metric"] == "components"]
+    return {
+        "scores": {row["evaluated"]: {row["metric"]: row["value"]} for row in tests},
+        "components": components[-1],
+    }
 
 
-def _show(rows: list[Any]) -> None:
-    """The last test score of each task."""
-    tests = [row for row in rows if row["metric"] in ("accuracy", "rmse") and row["split"] == "test"]
-    scores = {row["evaluated"]: (row["metric"], row["value"]) for row in tests}
+def _show(final: dict[str, Any]) -> None:
+    scores = {task: next(iter(one.items())) for task, one in final["scores"].items()}
     for task, (metric, value) in scores.items():
         print(f"{task:>24}  {metric} {value:.3f}")
     for metric in dict.fromkeys(metric for metric, _ in scores.values()):
         values = [value for name, value in scores.values() if name == metric]
         print(f"{'mean of ' + str(len(values)) + ' tasks':>24}  {metric} {sum(values) / len(values):.3f}")
-    components = [row["value"] for row in rows if row["metric"] == "components"]
-    print(f"{'components':>24}  {components[-1]:.0f}")
+    print(f"{'components':>24}  {final['components']}")

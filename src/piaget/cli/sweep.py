@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -10,9 +11,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from piaget.cli.common import add_data_dir, add_options, check_options, options_for, positive, print_table
+from piaget.cli.common import (
+    add_data_dir,
+    add_options,
+    check_options,
+    options_for,
+    positive,
+    print_table,
+    seeds_text,
+)
+from piaget.cli.progress import add_progress, view
 
 if TYPE_CHECKING:
+    from piaget.cli.progress import View
+    from piaget.lab.executors import Executor
+    from piaget.lab.jobs import Job
+    from piaget.lab.sweep import Event
     from piaget.lab.table import Line
 
 
@@ -54,15 +68,32 @@ def add(commands: Any) -> None:
     )
     add_options(parser)
     parser.add_argument(
-        "--workers", type=positive, default=2, metavar="N", help="worker processes (default: 2)"
+        "--every", type=positive, metavar="N", help="evaluate every N epochs (default: when a task is done)"
     )
+    add_workers(parser)
     parser.add_argument(
         "--out", type=Path, default=Path("results"), metavar="DIR", help="output folder (default: results)"
     )
     parser.add_argument("--quick", action="store_true", help="a preset in a minute: to see that all works")
-    parser.add_argument("--quiet", action="store_true", help="no progress, only the table")
+    add_progress(parser)
     add_data_dir(parser)
     parser.set_defaults(run=_sweep)
+
+
+def add_workers(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--workers", type=positive, metavar="N", help="worker processes (default: 2)")
+    parser.add_argument(
+        "--cohort", type=positive, metavar="N",
+        help="seeds that are trained together, at most (default: 10, or fewer if workers would be idle)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--executor", choices=("processes", "ray"),
+        help="processes of this machine (default), or a Ray cluster (pip install 'piaget[ray]')",
+    )  # fmt: skip
+    parser.add_argument(
+        "--address", metavar="ADDRESS",
+        help="of the Ray cluster, such as auto or ray://host:10001 (default: one is started here)",
+    )  # fmt: skip
 
 
 def _choose(names: Sequence[str], known: Sequence[str], what: str) -> list[str]:
@@ -78,7 +109,7 @@ def _choose(names: Sequence[str], known: Sequence[str], what: str) -> list[str]:
 
 def _sweep(options: argparse.Namespace) -> int:
     from piaget.errors import SettingError
-    from piaget.lab import sweep, table
+    from piaget.lab import jobs as plain, table
     from piaget.lab.defaults import structure_of
     from piaget.lab.presets import PRESETS
     from piaget.streams import lookup
@@ -88,7 +119,7 @@ def _sweep(options: argparse.Namespace) -> int:
             raise SettingError(
                 f"{options.streams[0]} is a preset, which has its structure; leave out --structure"
             )
-        return _train(_preset(options), options)
+        return go(_preset(options), options)
     if options.quick:
         raise SettingError("--quick is for presets; for streams, give --epochs and --option")
     streams = ["objects-random" if name == "objects" else lookup(name).name for name in options.streams]
@@ -103,9 +134,9 @@ def _sweep(options: argparse.Namespace) -> int:
     jobs = []
     for stream in dict.fromkeys(streams):
         extra = tuple(options_for(stream, options.options).items())
-        methods = sweep.paper_methods(options.structure or structure_of(stream))
+        methods = plain.paper_methods(options.structure or structure_of(stream))
         jobs += [
-            sweep.Job(stream, method, seeds, options.epochs, options.data_dir, extra)
+            plain.Job(stream, method, seeds, options.epochs, _folder(options), extra, every=options.every)
             for method in methods
             if method.adaptation in adaptations and method.algorithm in algorithms
         ]
@@ -114,10 +145,10 @@ def _sweep(options: argparse.Namespace) -> int:
         left_out = [algorithm for algorithm in algorithms if algorithm not in trained]
         if left_out and "all" not in options.algorithms:
             print(f"piaget: note: {stream} has no {', '.join(left_out)} with this structure", file=sys.stderr)
-    return _train(jobs, options)
+    return go(jobs, options)
 
 
-def _preset(options: argparse.Namespace) -> list[Any]:
+def _preset(options: argparse.Namespace) -> list[Job]:
     """The cohorts of a preset: those of the adaptations and algorithms that were asked for."""
     from piaget.lab import table
     from piaget.lab.presets import PRESETS, quick
@@ -131,8 +162,9 @@ def _preset(options: argparse.Namespace) -> list[Any]:
     jobs = [
         replace(
             job,
-            data_dir=options.data_dir,
+            data_dir=_folder(options),
             epochs=options.epochs or job.epochs,
+            every=options.every,
             options=tuple((dict(job.options) | options_for(job.stream, options.options)).items()),
         )
         for job in jobs
@@ -140,49 +172,130 @@ def _preset(options: argparse.Namespace) -> list[Any]:
     return quick(jobs) if options.quick else jobs
 
 
-def _train(jobs: list[Any], options: argparse.Namespace) -> int:
+def _folder(options: argparse.Namespace) -> str | None:
+    """Workers may run elsewhere."""
+    return None if options.data_dir is None else str(options.data_dir.absolute())
+
+
+def go(jobs: list[Job], options: argparse.Namespace) -> int:
+    """Runs what is not done of these jobs, and shows the table of all of them."""
     import piaget
     from piaget.errors import SettingError
-    from piaget.lab import sweep, table
-    from piaget.lab.configuration import make_learner
-    from piaget.lab.rows import read_rows
-    from piaget.storage import write_atomically
+    from piaget.lab import sweep
+    from piaget.lab.making import make_learner
 
     if not jobs:
         raise SettingError(
             "none of these go together: fm (frozen components) goes with the algorithms dynamic and "
             "compositional, linear combinations with all but dynamic"
         )
+    executor = _executor(options)
     for stream, extra in dict.fromkeys((job.stream, job.options) for job in jobs):
-        piaget.stream(stream, 0, options.data_dir, **dict(extra))  # files are found or downloaded first
+        piaget.stream(stream, 0, jobs[0].data_dir, **dict(extra))  # files are found or downloaded first
     for job in jobs:
         make_learner(job.configuration, 0, 5)  # settings that do not go together are found now
-    jobs.sort(key=sweep.expected_cost, reverse=True)
-    before = sum(job.done(options.out) for job in jobs)
-    if before:
-        print(f"{before} of {len(jobs)} methods are done in {options.out} already; delete it to train again.")
     start = time.monotonic()
-    with _progress(options.quiet) as report:
-        failed = sweep.run_jobs(jobs, options.out, options.workers, report)
-    text = []
-    for variant, members in _variants(job for job in jobs if job not in failed).items():
-        lines = table.lines(read_rows([path for job in members for path in job.rows(options.out)]))
-        _show(lines, variant)
-        text.append((f"{variant}\n\n" if variant else "") + table.markdown(lines))
+    with view(options) as shown:
+        overall = _Overall(shown)
+        failed = sweep.run_jobs(jobs, options.out, executor, overall.report, options.cohort)
+    seconds = time.monotonic() - start
+    return _result(jobs, failed, overall, seconds, options)
+
+
+def _executor(options: argparse.Namespace) -> Executor:
+    from piaget.errors import SettingError
+    from piaget.lab import executors
+
+    if options.executor == "ray":
+        return executors.Ray(options.workers, options.address)
+    if options.address is not None:
+        raise SettingError("--address is of a Ray cluster: give --executor ray, too")
+    return executors.Processes(options.workers or 2)
+
+
+class _Overall:
+    """How far all cohorts are, weighed by the work they take."""
+
+    def __init__(self, shown: View) -> None:
+        self.shown, self.began = shown, time.monotonic()
+        self.share: dict[Job, float] = {}  # of each cohort
+        self.before: dict[Job, float] = {}  # where it went on
+        self.ended = 0
+
+    def name(self, job: Job) -> str:
+        """As short as it can be: of the options and settings, those in which cohorts differ."""
+        everywhere = set.intersection(*({*other.options, *other.settings} for other in self.share))
+        own = [
+            f"{key}={value}" for key, value in (*job.options, *job.settings) if (key, value) not in everywhere
+        ]
+        structures = {other.method.structure for other in self.share}
+        words = [job.stream, job.method.structure if len(structures) > 1 else ""]
+        words += [job.method.adaptation, job.method.algorithm, *own, seeds_text(job.seeds)]
+        return " ".join(word for word in words if word)
+
+    def report(self, event: Event) -> None:
+        job = event.job
+        if event.status == "waiting":
+            self.share[job] = 0.0
+            return
+        name = self.name(job)
+        if event.progress is not None:
+            self.before.setdefault(job, max(0.0, event.progress.done - 1 / event.progress.tasks))
+            self.share[job] = event.progress.done
+            self.shown.progress(name, event.progress)
+        elif event.status == "again":
+            self.shown.ended(name, "its worker died; it goes on from its checkpoint")
+        else:
+            self.share[job] = 1.0
+            self.ended += 1
+            self.shown.ended(name, event.status, event.error)
+        whole = sum(job.cost for job in self.share)
+        done = sum(job.cost * share for job, share in self.share.items()) / whole
+        new = done - sum(job.cost * share for job, share in self.before.items()) / whole
+        left = (time.monotonic() - self.began) * (1 - done) / new if new > 0 else None
+        self.shown.overall(done, left, f"{self.ended} of {len(self.share)} cohorts")
+
+
+def _result(
+    jobs: list[Job], failed: dict[Job, str], overall: _Overall, seconds: float, options: argparse.Namespace
+) -> int:
+    from piaget.lab import table
+    from piaget.lab.progress import duration
+    from piaget.lab.rows import read_rows
+    from piaget.lab.run import is_done
+    from piaget.lab.sweep import row_files
+    from piaget.storage import write_atomically
+
+    text, found = [], {}
+    for variant, members in _variants(jobs).items():
+        paths = [path for job in members for path in row_files(job, options.out) if is_done(path.parent)]
+        found[variant] = table.lines(read_rows(paths))
+        text.append((f"{variant}\n\n" if variant else "") + table.markdown(found[variant]))
     write_atomically(options.out / "table.md", "\n".join(text).encode())
-    runs = sum(len(job.seeds) for job in jobs)
-    print(f"{runs} runs in {time.monotonic() - start:.0f} s.")
+    if options.json:
+        rows = [vars(line) | {"variant": variant} for variant in found for line in found[variant]]
+        errors = [{"run": job.name, "seeds": job.seeds, "error": error} for job, error in failed.items()]
+        print(json.dumps({"event": "result", "table": rows, "failed": errors}))
+        return 1 if failed else 0
+    for variant, lines in found.items():
+        _show(lines, variant)
+    runs, trained = sum(len(job.seeds) for job in jobs), sum(len(job.seeds) for job in overall.share)
+    if trained < runs:
+        print(
+            f"{runs - trained} of {runs} runs were done in {options.out} already; delete it to train again."
+        )
+    print(f"{trained} runs in {duration(seconds)}.")
     for job, trace in failed.items():
-        print(f"FAILED: {job.stream} {job.method.name}\n{trace}", file=sys.stderr)
-    if options.epochs or options.options or options.quick:
+        print(f"FAILED: {job.name} {seeds_text(job.seeds)}\n{trace}", file=sys.stderr)
+    if any(job.epochs or job.options for job in jobs):
         print("This is not the paper's setting; its numbers are beside for orientation only.")
     print(f"Results: {options.out / 'table.md'} (this table), and a folder for each run (rows.csv, learner).")
     return 1 if failed else 0
 
 
-def _variants(jobs: Iterable[Any]) -> dict[str, list[Any]]:
+def _variants(jobs: Iterable[Job]) -> dict[str, list[Job]]:
     """Jobs that differ in options or settings of their own have tables of their own."""
-    found: dict[str, list[Any]] = {}
+    found: dict[str, list[Job]] = {}
     for job in jobs:
         own = [f"{name}={value}" for name, value in (*job.options, *job.settings)]
         found.setdefault(", ".join(own), []).append(job)
@@ -207,41 +320,3 @@ def _show(lines: Sequence[Line], variant: str) -> None:
             with_error(*line.paper, line.metric) if line.paper else "",
         )  # fmt: skip
     print_table(shown)
-
-
-class _progress:
-    """Live bars in a terminal, plain lines elsewhere, nothing if quiet."""
-
-    def __init__(self, quiet: bool) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-        console = Console(stderr=True)
-        self.quiet, self.live = quiet, console.is_terminal and not quiet
-        self.bars: dict[Any, Any] = {}
-        self.said: dict[Any, int] = {}
-        self.progress = Progress(
-            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"),
-            TimeElapsedColumn(), TimeRemainingColumn(), console=console, disable=not self.live,
-        )  # fmt: skip
-
-    def __enter__(self) -> Any:
-        self.progress.start()
-        return self.report
-
-    def __exit__(self, *error: object) -> None:
-        self.progress.stop()
-
-    def report(self, event: dict[str, Any]) -> None:
-        job, done = event["job"], event["done"] / event["total"]
-        name = f"{job.stream} {job.method.adaptation} {job.method.algorithm}"
-        state = f"task {event['task']}/{event['total']} {event['stage']}" if event["task"] else event["stage"]
-        if self.live:
-            if job not in self.bars:
-                self.bars[job] = self.progress.add_task(name, total=1.0, state=state)
-            self.progress.update(self.bars[job], completed=done, state=state)
-        elif not self.quiet:
-            step = event["task"] if event["task"] else -1
-            if self.said.get(job) != step:
-                self.said[job] = step
-                print(f"{name}: {state}", file=sys.stderr, flush=True)

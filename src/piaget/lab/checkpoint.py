@@ -8,20 +8,31 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from piaget.errors import LoadError
 from piaget.learner import Learner
 from piaget.storage import describe, read_files, read_header, restore, write_files
 from piaget.tasks import Stream
 
-FORMAT, VERSION, NAME = "piaget checkpoint", 1, "checkpoint"
+FORMAT, VERSION, NAME = "piaget checkpoint", 2, "checkpoint"
 
 
-def save(folder: Path, learners: Sequence[Learner], sizes: Sequence[int]) -> None:
+@dataclass(frozen=True)
+class Kept:
+    """Beside the learners: the sizes of their row files, the share of the work done, and its time."""
+
+    sizes: list[int]
+    done: float
+    seconds: float
+
+
+def save(folder: Path, learners: Sequence[Learner], kept: Kept) -> None:
     described = [describe(learner._state, with_data=False) for learner in learners]
     seeds = [learner.settings.seed for learner in learners]
-    header = {"format": FORMAT, "version": VERSION, "seeds": seeds, "rows": list(sizes)}
+    header = {"format": FORMAT, "version": VERSION, "seeds": seeds, "kept": vars(kept)}
     members = [
         description | {"waiting": list(learner._state.pending)}
         for learner, (description, _) in zip(learners, described, strict=True)
@@ -32,9 +43,19 @@ def save(folder: Path, learners: Sequence[Learner], sizes: Sequence[int]) -> Non
 
 def seeds(folder: Path) -> list[int]:
     """Whose learners are kept there."""
+    return list(_header(folder).get("seeds", []))
+
+
+def how_far(folder: Path) -> Kept | None:
+    header = _header(folder)
+    return Kept(**header["kept"]) if header else None
+
+
+def _header(folder: Path) -> dict[str, Any]:
+    """Empty: nothing is kept there."""
     if not (folder / f"{NAME}.json").is_file():
-        return []
-    return list(read_header(folder, NAME, FORMAT, VERSION)["seeds"])
+        return {}
+    return read_header(folder, NAME, FORMAT, VERSION)
 
 
 def remove(folder: Path) -> None:
@@ -43,8 +64,8 @@ def remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def load(folder: Path, learners: Sequence[Learner], streams: Sequence[Stream]) -> list[int] | None:
-    """Brings new learners to where they were; the sizes of their row files. None: nothing was kept.
+def load(folder: Path, learners: Sequence[Learner], streams: Sequence[Stream]) -> Kept | None:
+    """Brings new learners to where they were. None: nothing was kept.
 
     Pending tasks are taken from the streams.
     """
@@ -63,4 +84,4 @@ def load(folder: Path, learners: Sequence[Learner], streams: Sequence[Stream]) -
             )
         state.pending = first
         learner._state = state
-    return [int(size) for size in data["rows"]]
+    return Kept(**data["kept"])

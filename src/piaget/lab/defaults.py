@@ -1,20 +1,15 @@
-"""The paper's settings for each stream, where they are not the library's defaults."""
+"""The paper's settings for each stream, where they are not the library's defaults. No heavy imports."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
-
-from piaget.adaptation import Adaptation, Replay, named_adaptation
-from piaget.components import Conv, Dense
-from piaget.schedule import Staged
-from piaget.settings import Algorithm, named_algorithm
 
 LINEAR: dict[str, Any] = {"structure": "linear"}
 FIXED: dict[str, Any] = {"encoder": "fixed"}
-BIRDS: dict[str, Any] = {"components": Dense(width=256)}
+BIRDS: dict[str, Any] = {"width": 256}
+OBJECTS: dict[str, Any] = {"replay_size": 5}  # elsewhere replay keeps one mini-batch a task
 
-SETTINGS: dict[str, dict[str, Any]] = {
+PAPER: dict[str, dict[str, Any]] = {
     "landmine": LINEAR,
     "schools": LINEAR,
     "fera": LINEAR,
@@ -23,37 +18,36 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "digits": FIXED,  # not in the paper; like mnist
     "cub": BIRDS,
     "combined": BIRDS,
-    "cifar100": {"components": Conv(channels=50, padding=1)},
-    "omniglot": {"components": Conv(channels=53, padding=0)},
+    "cifar100": {"components": "conv", "channels": 50, "padding": 1},
+    "omniglot": {"components": "conv", "channels": 53, "padding": 0},
+    "objects": OBJECTS,
     "pixel-mnist": {
-        "components": Dense(dropout=0.0),
-        "encoder": "shared",
-        "decoder": "shared",
-        "epochs": 1000,
+        "dropout": 0.0, "encoder": "shared", "decoder": "shared", "epochs": 1000, "adapt_every": 100,
     },
-}
+}  # fmt: skip
+SIZES = ("width", "channels", "padding", "dropout")  # settings of components, each of some kinds only
+
+
+def _of(stream: str) -> dict[str, Any]:
+    return PAPER["objects"] if stream.startswith("objects") else PAPER.get(stream, {})
 
 
 def structure_of(stream: str) -> str:
-    return SETTINGS.get(stream, {}).get("structure", "soft-ordering")
+    return str(_of(stream).get("structure", "soft-ordering"))
 
 
-def settings_of(stream: str, structure: str) -> dict[str, Any]:
-    """What a learner of this structure is made with, beside its parts by name."""
-    settings = {name: value for name, value in SETTINGS.get(stream, {}).items() if name != "structure"}
-    return settings if (structure == "linear") == (structure_of(stream) == "linear") else {}
-
-
-def adaptation_of(stream: str, name: str) -> Adaptation:
-    """Replay keeps one mini-batch a task, on objects 5 samples."""
-    return Replay(5) if name == "er" and stream.startswith("objects") else named_adaptation(name)
-
-
-def algorithm_of(stream: str, name: str, epochs: int | None) -> str | Algorithm:
-    """By name; on pixel-mnist components adapt in every 100th of 1,000 epochs."""
-    if stream != "pixel-mnist" or epochs is not None:
-        return name
-    made = named_algorithm(name, 1000)
-    if not isinstance(made.schedule, Staged):
-        return name
-    return replace(made, schedule=Staged(struct_updates=990, adapt_freq=99, comp_updates=1))
+def settings_of(
+    stream: str, structure: str, adaptation: str, algorithm: str, given: dict[str, Any]
+) -> dict[str, Any]:
+    """Flat settings (and `epochs`), without those that make no sense with what was chosen."""
+    settings = {name: value for name, value in _of(stream).items() if name != "structure"}
+    if (structure == "linear") != (structure_of(stream) == "linear"):
+        return {}
+    drop: set[str] = set()
+    if adaptation != "er":
+        drop.add("replay_size")
+    if algorithm in ("joint", "no-components") or "epochs" in given:
+        drop.add("adapt_every")
+    if given.get("components", settings.get("components")) != settings.get("components"):
+        drop.update(("components", *SIZES))
+    return {name: value for name, value in settings.items() if name not in drop}

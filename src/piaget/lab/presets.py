@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from piaget.lab.sweep import Job, Method, paper_methods
+from piaget.lab.jobs import Job, Method, paper_methods
+from piaget.lab.progress import duration
+from piaget.lab.table import ALGORITHMS, reported
 
 IMAGES = ("mnist", "fashion", "cub", "cifar100", "omniglot")
 OBJECTS = ("objects-random", "objects-circle", "objects-top-left", "objects-orange")
@@ -14,16 +16,49 @@ SIZES = (10, 20, 50, 100, 200)  # the paper shows its sizes in a figure only
 FREQUENCIES = (2, 5, 10, 20, 50, 100)
 
 
+# Seconds of one core for one epoch over a whole stream, for one of ten runs trained together, ER and
+# compositional: `python -m benchmarks.preset_times`, 2026-11-16. The other algorithms cost more (Job.cost).
+SECONDS: dict[tuple[str, str], float] = {}
+WORKERS = 2  # for which expected times are given
+
+
 @dataclass(frozen=True)
 class Preset:
-    """One experiment (`piaget list` says what each is).
+    """One experiment. `jobs`: its cohorts, for given seeds; `seeds`: as many as in the paper.
 
-    `jobs`: its cohorts, for given seeds; `seeds`: as many as in the paper.
+    `finding`: what comes out, where that is not a table of final performance.
     """
 
     name: str
     seeds: int
+    what: str
     jobs: Callable[[tuple[int, ...]], list[Job]]
+    finding: str | None = None
+
+    @property
+    def runs(self) -> int:
+        return sum(len(job.seeds) for job in self.jobs(tuple(range(self.seeds))))
+
+    @property
+    def expected_time(self) -> str:
+        jobs = self.jobs(tuple(range(self.seeds)))
+        known = [j.cost * s for j in jobs if (s := SECONDS.get((j.stream, j.method.structure))) is not None]
+        if len(known) < len(jobs):
+            return "not measured"
+        return f"{duration(sum(known) / WORKERS)} on {WORKERS} cores"
+
+    @property
+    def expected(self) -> str:
+        """The paper's numbers for the best of its own methods."""
+        if self.finding is not None:
+            return self.finding
+        jobs = self.jobs((0,))
+        structure = jobs[0].method.structure
+        algorithm = "compositional" if structure == "linear" else "dynamic"
+        streams = dict.fromkeys(job.stream for job in jobs)
+        found = [(stream, reported(structure, stream, "er", algorithm)) for stream in streams]
+        numbers = ", ".join(f"{stream} {paper[0]} ± {paper[1]}" for stream, paper in found if paper)
+        return f"ER, {ALGORITHMS[algorithm]}: {numbers}"
 
 
 def _all_methods(streams: tuple[str, ...], structure: str) -> Callable[[tuple[int, ...]], list[Job]]:
@@ -72,15 +107,41 @@ def _pixels(seeds: tuple[int, ...]) -> list[Job]:
 PRESETS = {
     preset.name: preset
     for preset in (
-        Preset("linear", 10, _all_methods(("landmine", "schools", "fera"), "linear")),
-        Preset("soft-ordering", 10, _all_methods(IMAGES, "soft-ordering")),
-        Preset("soft-gating", 10, _all_methods(("mnist", "fashion", "cifar100", "omniglot"), "soft-gating")),
-        Preset("combined", 10, _all_methods(("combined",), "soft-ordering")),
-        Preset("objects", 50, _all_methods(OBJECTS, "soft-ordering")),
-        Preset("limited-data", 50, _limited),
-        Preset("schedule", 10, _schedule),
-        Preset("components", 10, _components),
-        Preset("pixel-mnist", 1, _pixels),
+        Preset(
+            "linear", 10, "linear models on landmine, schools and fera",
+            _all_methods(("landmine", "schools", "fera"), "linear"),
+        ),
+        Preset(
+            "soft-ordering", 10, "soft layer ordering on mnist, fashion, cub, cifar100 and omniglot",
+            _all_methods(IMAGES, "soft-ordering"),
+        ),
+        Preset(
+            "soft-gating", 10, "soft gating on the same but cub",
+            _all_methods(("mnist", "fashion", "cifar100", "omniglot"), "soft-gating"),
+        ),
+        Preset(
+            "combined", 10, "very different tasks in one stream", _all_methods(("combined",), "soft-ordering")
+        ),
+        Preset(
+            "objects", 50, "the compositional data set with what is held out",
+            _all_methods(OBJECTS, "soft-ordering"),
+        ),
+        Preset(
+            "limited-data", 50, "accuracy against the number of training samples", _limited,
+            "compositional algorithms are better than the baselines even with very little data",
+        ),
+        Preset(
+            "schedule", 10, "how often components adapt", _schedule,
+            "the rarer components adapt, the better; on mnist and fashion always better than the baselines",
+        ),
+        Preset(
+            "components", 10, "how many components are learned, and reused", _components,
+            "dynamic ER: mnist 5.2, fashion 4.9, cub 5.9, cifar100 19.1, omniglot 9.3; all reused at first",
+        ),
+        Preset(
+            "pixel-mnist", 1, "what components do to a picture of a 4", _pixels,
+            "a component changes the digit in the same way, such as its thickness, whatever the task",
+        ),
     )
 }  # fmt: skip
 

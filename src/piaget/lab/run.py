@@ -4,50 +4,46 @@ A run is one stream, method and seed. It has a folder of its own:
 
     run.json     configuration, versions, machine, times, status
     rows.csv     all scores, one a line; it only grows
+    log.txt      what happened, for people
     learner/     the learner, when the run is done
 
-The runs of one call are trained together as a cohort, and have one checkpoint, beside their folders.
+Runs of one call are trained together as a cohort. Until it is done, its checkpoint is in the folder of
+its first run: checkpoint/.
 """
 
 from __future__ import annotations
 
 import contextlib
-import datetime
-import json
-import os
-import platform
-import subprocess
+import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import filelock
-import torch
-
-import piaget
-from piaget.checks import check_task
 from piaget.cohort import Cohort
 from piaget.errors import SettingError
 from piaget.evaluation import EpochReport, Row
-from piaget.lab import checkpoint
-from piaget.lab.rows import RowFile
-from piaget.lab.status import read_description
+from piaget.lab import checkpoint, folder
+from piaget.lab.progress import Progress, Tracker, duration, score
+from piaget.lab.rows import RowFile, read_rows
 from piaget.learner import Learner
-from piaget.state import State
-from piaget.storage import write_atomically
 from piaget.tasks import Stream, Task
 
+OnProgress = Callable[[Progress], None]
 
-@dataclass(frozen=True)
-class Progress:
-    """What a display is told of after each epoch of the first run."""
 
-    task: int  # counted from 1
-    tasks: int
-    epoch: EpochReport
+@dataclass
+class _Run:
+    folder: Path
+    learner: Learner
+    stream: Stream
+
+    @property
+    def seed(self) -> int:
+        return self.learner.settings.seed
 
 
 def run(
@@ -55,99 +51,115 @@ def run(
     streams: Sequence[Stream],
     out: Path,
     configuration: dict[str, Any],
-    on_progress: Callable[[Progress], None] | None = None,
-    every: int | None = None,
+    on_progress: OnProgress | None = None,
 ) -> list[Path]:
     """Learns all tasks of each stream with its learner; the folders of the runs.
 
     Called again with the same configuration after any interruption, it goes on from the last checkpoint
     and ends with the same rows and learners. Finished, it does nothing.
     """
-    runs = {l.settings.seed: _Run(out, l, stream) for l, stream in zip(learners, streams, strict=True)}
-    out.mkdir(parents=True, exist_ok=True)
-    with _only_one(out):
+    seeds = [learner.settings.seed for learner in learners]
+    folders = run_folders(out, seeds)
+    made = [_Run(*parts) for parts in zip(folders, learners, streams, strict=True)]
+    runs = {one.seed: one for one in made}
+    with folder.only_one(folders):
         for one in runs.values():
-            _begin(one.folder, configuration, one.learner.settings.seed)
-        # What was interrupted goes on first, in the same company: then the same numbers come out.
-        begun = checkpoint.seeds(out / "checkpoint")
-        if not set(begun) <= set(runs):
+            folder.begin(one.folder, configuration, one.seed)
+        every = configuration["every"]
+        for cohort in begun_cohorts(out, seeds):  # in the same company: then the same numbers come out
+            _train([runs[seed] for seed in cohort], every, on_progress)
+        _train([one for one in runs.values() if not is_done(one.folder)], every, on_progress)
+    return folders
+
+
+def run_folders(out: Path, seeds: Sequence[int]) -> list[Path]:
+    return [out / f"seed-{seed}" for seed in seeds]
+
+
+def is_done(path: Path) -> bool:
+    return (path / "run.json").is_file() and folder.read_description(path)["status"] == "done"
+
+
+def begun_cohorts(out: Path, seeds: Sequence[int]) -> list[list[int]]:
+    """The interrupted cohorts among these seeds."""
+    found = []
+    for path in sorted(out.glob("seed-*/checkpoint")):
+        begun = checkpoint.seeds(path)
+        if not begun or not set(begun) & set(seeds):
+            continue
+        if all(is_done(one) for one in run_folders(out, begun)):
+            checkpoint.remove(path)  # a crash at the very end left it
+        elif not set(begun) <= set(seeds):
             raise SettingError(
                 f"{out}: seeds {begun} were interrupted, and must be among those to go on with"
             )
-        _train([runs[seed] for seed in begun], out / "checkpoint", on_progress, every)
-        rest = [one for one in runs.values() if read_description(one.folder)["status"] != "done"]
-        _train(rest, out / "checkpoint", on_progress, every)
-        checkpoint.remove(out / "checkpoint")  # what a crash at the very end may have left
-    return [one.folder for one in runs.values()]
+        else:
+            found.append(begun)
+    return found
 
 
-@dataclass
-class _Run:
-    out: Path
-    learner: Learner
-    stream: Stream
-
-    @property
-    def folder(self) -> Path:
-        return self.out / f"seed-{self.learner.settings.seed}"
-
-
-def _train(
-    runs: Sequence[_Run], keep: Path, on_progress: Callable[[Progress], None] | None, every: int | None
-) -> None:
+def _train(runs: Sequence[_Run], every: int | None, on_progress: OnProgress | None) -> None:
     """Runs that are trained together, from their checkpoint, if there is one, to their end."""
     if not runs:
         return
+    place = runs[0].folder / "checkpoint"
     learners, streams = [one.learner for one in runs], [one.stream for one in runs]
-    kept = checkpoint.load(keep, learners, streams)
-    sizes: Sequence[int | None] = [None] * len(runs) if kept is None else kept
-    files = [RowFile(one.folder / "rows.csv", size) for one, size in zip(runs, sizes, strict=True)]
+    kept = checkpoint.load(place, learners, streams)
+    tracker = Tracker(len(streams[0]), kept.done, kept.seconds) if kept else Tracker(len(streams[0]))
+    files = [RowFile(one.folder / "rows.csv", kept.sizes[i] if kept else None) for i, one in enumerate(runs)]
+    tracker.rows(read_rows([file.path for file in files]))
     for one in runs:
-        _note(one.folder, status="running", error=None)
+        together = [other.seed for other in runs]
+        folder.note(one.folder, status="running", error=None, together=together)
+        folder.log(one.folder, f"goes on at {100 * tracker.done:.1f} %" if kept else f"begins: {together=}")
     try:
-        _learn(learners, streams, Keeper(keep, learners, files), on_progress, every)
+        _learn(runs, Keeper(place, learners, files, tracker), every, on_progress)
     except BaseException as error:
         stopped = not isinstance(error, Exception) or isinstance(error, OSError)
-        changes = {"status": "stopped" if stopped else "failed", "error": traceback.format_exc()}
+        status, trace = "stopped" if stopped else "failed", traceback.format_exc()
         with contextlib.suppress(OSError):  # the disk may be full
             for one in runs:
-                _note(one.folder, **changes)
+                folder.note(one.folder, status=status, error=trace)
+                folder.log(one.folder, f"{status} at {100 * tracker.done:.1f} %\n{trace}")
         raise
     for one in runs:
         one.learner.save(one.folder / "learner")
-        _note(one.folder, status="done", finished=_now())
-    checkpoint.remove(keep)
+        folder.note(
+            one.folder, status="done", finished=folder.now(), seconds=round(tracker.seconds, 3),
+            peak_memory=_peak_memory(),
+        )  # fmt: skip
+        folder.log(one.folder, f"done in {duration(tracker.seconds)}")
+    checkpoint.remove(place)
 
 
-def _learn(
-    learners: Sequence[Learner],
-    streams: Sequence[Stream],
-    keeper: Keeper,
-    on_progress: Callable[[Progress], None] | None,
-    every: int | None,
-) -> None:
-    past: list[list[Task]] = [[] for _ in streams]  # without most of their training data
-    total = len(streams[0])
-    for i in range(total):
-        tasks = [stream[i] for stream in streams]
+def _learn(runs: Sequence[_Run], keeper: Keeper, every: int | None, on_progress: OnProgress | None) -> None:
+    past: list[list[Task]] = [[] for _ in runs]  # without most of their training data
+    for i in range(len(runs[0].stream)):
+        tasks = [one.stream[i] for one in runs]
         # Learners that went on alone may have finished a task that others are still at.
-        todo = [r for r, task in enumerate(tasks) if not _has(learners[r], task)]
-
-        def on_epoch(report: EpochReport, i: int = i) -> None:
-            if on_progress is not None and report.seed == learners[0].settings.seed:
-                on_progress(Progress(i + 1, total, report))
-
+        todo = [r for r, task in enumerate(tasks) if not _has(runs[r].learner, task)]
         if todo:
-            Cohort([learners[r] for r in todo]).learn(
+            Cohort([runs[r].learner for r in todo]).learn(
                 [tasks[r] for r in todo],
                 evaluate_on=[[*past[r], tasks[r]] for r in todo],
                 every=every,
-                on_epoch=on_epoch,
+                on_epoch=partial(_on_epoch, i + 1, runs[todo[0]].seed, keeper.tracker, on_progress),
                 on_row=keeper.row,
                 keeper=keeper,
             )
             keeper.keep()
+            _log_task([runs[r] for r in todo], i, tasks[0].name, keeper.tracker)
         past = [[*earlier, task.lean()] for earlier, task in zip(past, tasks, strict=True)]
+
+
+def _on_epoch(
+    task: int, first: int, tracker: Tracker, on_progress: OnProgress | None, report: EpochReport
+) -> None:
+    """All runs of a cohort are at the same epoch: the first one speaks for them."""
+    if report.seed == first:
+        progress = tracker.epoch(task, report)
+        if on_progress is not None:
+            on_progress(progress)
 
 
 def _has(learner: Learner, task: Task) -> bool:
@@ -158,19 +170,44 @@ def _has(learner: Learner, task: Task) -> bool:
     return task.name in learner.tasks or task.name in learner.pending
 
 
+def _log_task(runs: Sequence[_Run], i: int, name: str, tracker: Tracker) -> None:
+    metric, current, past = tracker.latest(name)
+    scores = [
+        f"{score(metric, current)} on it" if current is not None else "waits for the other initial ones"
+    ]
+    scores += [f"{score(metric, past)} on the others"] if past is not None and current is not None else []
+    for one in runs:
+        components = f"{one.learner.components} components; " if one.learner.components else ""
+        text = f"task {i + 1} of {len(one.stream)}, {name}: {', '.join(scores)}; {components}"
+        folder.log(one.folder, text + f"{duration(tracker.seconds)} so far")
+
+
+def _peak_memory() -> int | None:
+    """Bytes, of the whole process so far."""
+    try:
+        import resource
+    except ImportError:  # not on every system
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
 class Keeper:
     """Keeps learners and rows together: rows are on disk before the checkpoint that counts them."""
 
     SHARE = 0.03  # of the time may be spent on keeping: of very short epochs, not every one is kept
 
-    def __init__(self, folder: Path, learners: Sequence[Learner], files: Sequence[RowFile]) -> None:
-        self.folder, self.learners, self.files = folder, learners, files
+    def __init__(
+        self, place: Path, learners: Sequence[Learner], files: Sequence[RowFile], tracker: Tracker
+    ) -> None:
+        self.place, self.learners, self.files, self.tracker = place, learners, files, tracker
         self.rows: dict[int, list[Row]] = {learner.settings.seed: [] for learner in learners}
         self.cost, self.last = 0.0, time.monotonic()
         self.began: float | None = None  # bringing the states up to date is part of the cost
 
     def row(self, row: Row) -> None:
         self.rows[row["seed"]].append(row)
+        self.tracker.rows([row])
 
     def due(self) -> bool:
         now = time.monotonic()
@@ -184,90 +221,7 @@ class Keeper:
             rows = self.rows[learner.settings.seed]
             file.append(rows)
             rows.clear()
-        checkpoint.save(self.folder, self.learners, [file.size for file in self.files])
+        kept = checkpoint.Kept([file.size for file in self.files], self.tracker.done, self.tracker.seconds)
+        checkpoint.save(self.place, self.learners, kept)
         self.last = time.monotonic()
         self.cost, self.began = self.last - start, None
-
-
-# --- folders --------------------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def _only_one(out: Path) -> Iterator[None]:
-    """One process at a time works in a folder."""
-    lock = filelock.FileLock(out / ".lock")
-    try:
-        lock.acquire(timeout=0)
-    except filelock.Timeout:
-        raise SettingError(
-            f"{out}: another process is working there; wait for it, or give another folder"
-        ) from None
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-def _begin(folder: Path, configuration: dict[str, Any], seed: int) -> None:
-    """Describes a new run; an old one must be of the same configuration."""
-    path = folder / "run.json"
-    wanted = json.loads(json.dumps(configuration | {"seed": seed}))
-    if path.is_file():
-        found = read_description(folder)
-        differing = {
-            key
-            for key in {*wanted, *found["configuration"]}
-            if wanted.get(key) != found["configuration"].get(key)
-        }
-        if differing:
-            shown = ", ".join(
-                f"{key}: {found['configuration'].get(key)!r} there, {wanted.get(key)!r} now"
-                for key in sorted(differing)
-            )
-            raise SettingError(
-                f"{folder} holds a run with another configuration ({shown}); give another folder"
-            )
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    description = {
-        "configuration": wanted,
-        "status": "new",
-        "started": _now(),
-        "finished": None,
-        "error": None,
-        "versions": {
-            "piaget": piaget.__version__, "torch": torch.__version__, "python": platform.python_version(),
-        },
-        "machine": {"system": platform.platform(), "processor": platform.machine(), "cores": os.cpu_count()},
-        "commit": _commit(),
-    }  # fmt: skip
-    write_atomically(path, json.dumps(description, indent=1).encode())
-
-
-def _note(folder: Path, **changes: Any) -> None:
-    description = read_description(folder) | changes
-    write_atomically(folder / "run.json", json.dumps(description, indent=1).encode())
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-
-
-def _commit() -> str | None:
-    """The commit of the code, if it runs from a checkout."""
-    here = Path(piaget.__file__).parent
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(here), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None if done.returncode == 0 else None
-
-
-def check_stream(learner: Learner, stream: Stream) -> None:
-    """Raises an error if a task could not be learned, before any of them is. The learner is new."""
-    settings = learner.settings
-    proposes = settings.algorithm.expansion.proposes
-    for i in range(len(stream)):
-        check_task(settings, State(torch.Generator()), stream[i], proposes and i >= settings.initial_tasks)

@@ -1,4 +1,4 @@
-"""A sweep: methods x seeds on streams, in worker processes.
+"""A sweep: methods x seeds on streams, in workers.
 
 The seeds of one method are trained together as a cohort, each in a run folder of its own. The same
 sweep again skips what is done, and goes on with what was interrupted.
@@ -6,214 +6,124 @@ sweep again skips what is done, and goes on with what was interrupted.
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import queue
-import re
+import math
+import time
 import traceback
-import warnings
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import wait
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from piaget.errors import DataNote
-from piaget.lab.configuration import Configuration, configure, make_learner, make_stream
-from piaget.lab.run import Progress, check_stream, run
-from piaget.lab.status import read_description
-from piaget.lab.table import ALGORITHMS, BASES
+from piaget.lab import folder, jobs as plain
+from piaget.lab.executors import Executor, Send
+from piaget.lab.jobs import Job
+from piaget.lab.making import make
+from piaget.lab.progress import Progress
+from piaget.lab.run import begun_cohorts, is_done, run, run_folders
+from piaget.storage import write_atomically
 
-
-@dataclass(frozen=True)
-class Method:
-    """One column of a comparison: the paper's choices by name."""
-
-    adaptation: str
-    algorithm: str
-    structure: str = "soft-ordering"
-
-    @property
-    def name(self) -> str:
-        return f"{self.structure}/{self.adaptation}/{self.algorithm}"
-
-
-def paper_methods(structure: str) -> list[Method]:
-    """The paper's 14: joint training and no components make no sense with frozen components.
-
-    Linear combinations have no expansion.
-    """
-    return [
-        Method(base, algorithm, structure)
-        for base in BASES
-        for algorithm in ALGORITHMS
-        if (base != "fm" or algorithm in ("dynamic", "compositional"))
-        and (structure != "linear" or algorithm != "dynamic")
-    ]
+ATTEMPTS = 3  # at a cohort whose worker dies (killed, out of memory)
+SECONDS = 0.5  # between two reports of a worker, at least
+COHORT = 10  # seeds trained together: more do not make a step of one run any faster
 
 
 @dataclass(frozen=True)
-class Job:
-    """One cohort: a method on a stream, for several seeds in a row."""
+class Event:
+    """What a display is told of a cohort: that it is `waiting`, `running`, `done`, `failed` or `again`."""
 
-    stream: str
-    method: Method
-    seeds: tuple[int, ...]
-    epochs: int | None = None  # None: the paper's
-    data_dir: Path | None = None
-    options: tuple[tuple[str, Any], ...] = ()  # of the stream
-    settings: tuple[tuple[str, Any], ...] = ()  # of the learner, where they are not the paper's
-
-    def folder(self, out: Path) -> Path:
-        """stream/method, with one folder a seed inside."""
-        stream = "_".join([self.stream, *(f"{name}-{value}" for name, value in self.options)])
-        changes = [f"{name}-{value}" for name, value in self.settings]
-        changes += [f"{self.epochs}-epochs"] if self.epochs else []
-        method = "_".join([*self.method.name.split("/"), *changes])
-        return out / _plain(stream) / _plain(method)
-
-    def rows(self, out: Path) -> list[Path]:
-        return [self.folder(out) / f"seed-{seed}" / "rows.csv" for seed in self.seeds]
-
-    def done(self, out: Path) -> bool:
-        folders = [path.parent for path in self.rows(out)]
-        described = [read_description(folder) for folder in folders if (folder / "run.json").is_file()]
-        return len(described) == len(folders) and all(d["status"] == "done" for d in described)
-
-    @property
-    def configuration(self) -> Configuration:
-        return configure(
-            stream=self.stream,
-            options=dict(self.options),
-            structure=self.method.structure,
-            adaptation=self.method.adaptation,
-            algorithm=self.method.algorithm,
-            epochs=self.epochs,
-            settings=dict(self.settings),
-        )
+    job: Job
+    status: str
+    progress: Progress | None = None
+    error: str | None = None
 
 
-def _plain(text: str) -> str:
-    """For a folder's name."""
-    return re.sub(r"[^A-Za-z0-9._=-]+", "-", text)
+Report = Callable[[Event], None]
 
 
-Report = Callable[[dict[str, Any]], None]
+def row_files(job: Job, out: Path) -> list[Path]:
+    return [path / "rows.csv" for path in run_folders(job.folder(out), job.seeds)]
 
 
-def run_job(job: Job, out: Path, report: Report) -> list[Path]:
-    """Trains a cohort over the whole stream; the row files of its runs."""
-    streams = [make_stream(job.configuration, seed, job.data_dir) for seed in job.seeds]
-    learners = [make_learner(job.configuration, seed, len(streams[0])) for seed in job.seeds]
-    check_stream(learners[0], streams[0])
+def run_job(job: Job, out: Path, send: Send) -> None:
+    """Trains a cohort over the whole stream."""
+    learners, streams = make(job.configuration, list(job.seeds), job.data_dir)
+    last = 0.0
 
     def on_progress(progress: Progress) -> None:
-        epoch = progress.epoch
-        if epoch.epoch % 5 == 0 or epoch.epoch == epoch.epochs:
-            done = progress.task - 1 + epoch.epoch / epoch.epochs
-            report(
-                {
-                    "job": job,
-                    "done": done,
-                    "total": progress.tasks,
-                    "task": progress.task,
-                    "stage": epoch.stage,
-                }
-            )
+        nonlocal last  # epochs may be very short
+        if time.monotonic() - last > SECONDS or progress.epoch == progress.epochs:
+            last = time.monotonic()
+            send((job, progress))
 
     run(learners, streams, job.folder(out), job.configuration, on_progress)
-    return job.rows(out)
 
 
-# --- in worker processes ---------------------------------------------------------------------------
+def cohorts(jobs: Sequence[Job], out: Path, workers: int, size: int | None = None) -> list[Job]:
+    """What is still to do, cut into cohorts; the longest ones first.
 
-
-_channel: Any = None
-
-
-def _start_worker(channel: Any) -> None:
-    """One torch thread a worker: two workers share two cores."""
-    global _channel
-    _channel = channel
-    import torch
-
-    torch.set_num_threads(1)
-    warnings.simplefilter("ignore", DataNote)  # said before, by the process that asked for the sweep
-
-
-def _work(job: Job, out: Path) -> list[Path]:
-    return run_job(job, out, _channel.put)
-
-
-def run_jobs(jobs: Sequence[Job], out: Path, workers: int, report: Report) -> dict[Job, str]:
-    """Runs what is not done yet; returns the failed jobs with their tracebacks."""
-    out.mkdir(parents=True, exist_ok=True)
-    todo = [job for job in jobs if not job.done(out)]
+    Seeds that were interrupted together go on together. The others are spread over all workers, but
+    not more than `size` in one.
+    """
+    begun, new = [], []
     for job in jobs:
-        if job not in todo:
-            report({"job": job, "done": 1, "total": 1, "task": 0, "stage": "done before"})
-    if not todo:
-        return {}
-    # Large tensors come and go in every step: keep their memory instead of returning it to the
-    # system each time (measured: 12 % less time a step for 5 runs, 13 % for 10, compositional).
-    os.environ.setdefault("MALLOC_MMAP_THRESHOLD_", str(2**30))
-    os.environ.setdefault("MALLOC_TRIM_THRESHOLD_", str(2**33))
-    failed: dict[Job, str] = {}
-    for _ in range(ATTEMPTS):
-        died = _round(todo, out, workers, report, failed)
-        todo = [job for job in died if job in failed]
-        if not todo:
-            break
-        for job in todo:
-            del failed[job]
-    failed |= died
-    return failed
+        place = job.folder(out)
+        groups = begun_cohorts(place, job.seeds)
+        busy = {seed for group in groups for seed in group}
+        left = [s for s in job.seeds if s not in busy and not is_done(run_folders(place, [s])[0])]
+        begun += [replace(job, seeds=tuple(group)) for group in groups]
+        new += [replace(job, seeds=tuple(left))] if left else []
+    fair = math.ceil(sum(len(job.seeds) for job in new) / workers)
+    size = size or max(1, min(COHORT, fair))
+    cut = [replace(job, seeds=job.seeds[i : i + size]) for job in new for i in range(0, len(job.seeds), size)]
+    return sorted(begun + cut, key=lambda job: job.cost, reverse=True)
 
 
-ATTEMPTS = 3  # a worker that dies (killed, out of memory) takes others' work with it; it is taken up again
-
-
-def _round(
-    todo: Sequence[Job], out: Path, workers: int, report: Report, failed: dict[Job, str]
+def run_jobs(
+    jobs: Sequence[Job], out: Path, executor: Executor, report: Report, size: int | None = None
 ) -> dict[Job, str]:
-    """Runs jobs in new workers; adds to `failed`. Those that died with a worker are returned as well."""
-    context = multiprocessing.get_context("spawn")
-    died: dict[Job, str] = {}
-    with context.Manager() as manager:
-        channel = manager.Queue()
-        with ProcessPoolExecutor(workers, context, _start_worker, (channel,)) as pool:
-            futures: dict[Future[list[Path]], Job] = {pool.submit(_work, job, out): job for job in todo}
-            waiting = set(futures)
-            try:
-                while waiting:
-                    done, waiting = wait(waiting, timeout=0.2)
-                    _pass_on(channel, report)
-                    for future in done:
-                        job, error = futures[future], future.exception()
-                        if error is not None:
-                            failed[job] = "".join(traceback.format_exception(error))
-                        if isinstance(error, BrokenProcessPool):
-                            died[job] = failed[job]
-                        report({"job": job, "done": 1, "total": 1, "task": 0,
-                                "stage": "failed" if error else "done"})  # fmt: skip
-            except KeyboardInterrupt:
-                pool.shutdown(wait=False, cancel_futures=True)
-                for process in list((pool._processes or {}).values()):
-                    process.terminate()
-                raise
-    return died
+    """Runs what is not done yet; returns the failed cohorts with their tracebacks."""
+    with folder.only_one([out]):
+        planned = plain.merged([*plain.read_jobs(out), *jobs])
+        write_atomically(out / plain.FILE, plain.as_json(planned))
+        todo = cohorts(jobs, out, executor.workers, size)
+        for job in todo:
+            report(Event(job, "waiting"))
+        failed: dict[Job, str] = {}
+        if todo:
+            with executor:
+                for job, error in _run_all(todo, out, executor, report):
+                    failed[job] = error
+                    _record(job, out, error)
+        return failed
 
 
-def _pass_on(channel: Any, report: Report) -> None:
-    while True:
-        try:
-            report(channel.get_nowait())
-        except queue.Empty:
-            return
+def _run_all(todo: Sequence[Job], out: Path, executor: Executor, report: Report) -> Iterator[tuple[Job, str]]:
+    """Yields the cohorts that failed, with their tracebacks."""
+    attempts = dict.fromkeys(todo, 1)
+    running = {executor.submit(run_job, job, out): job for job in todo}
+    while running:
+        ended, _ = wait(running, timeout=0.2)
+        for job, progress in executor.received():
+            report(Event(job, "running", progress))
+        for future in ended:
+            job, error = running.pop(future), future.exception()
+            if error is None:
+                report(Event(job, "done"))
+                continue
+            text = "".join(traceback.format_exception(error))
+            if executor.died(error) and attempts[job] < ATTEMPTS:
+                attempts[job] += 1
+                report(Event(job, "again", error=text))
+                running[executor.submit(run_job, job, out)] = job
+            else:
+                report(Event(job, "failed", error=text))
+                yield job, text
 
 
-def expected_cost(job: Job) -> float:
-    """Relative work of a job, to start long ones first."""
-    weight = {"dynamic": 2.2, "compositional": 1.0, "joint": 1.6, "no-components": 1.2}
-    return weight[job.method.algorithm] * len(job.seeds)
+def _record(job: Job, out: Path, error: str) -> None:
+    """A run that failed before it began, or with its worker, could not record that itself."""
+    for path, seed in zip(run_folders(job.folder(out), job.seeds), job.seeds, strict=True):
+        folder.begin(path, job.configuration, seed)
+        if folder.read_description(path)["status"] not in ("failed", "done"):
+            folder.note(path, status="failed", error=error)
+            folder.log(path, f"failed\n{error}")

@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from piaget.evaluation import Row
+if TYPE_CHECKING:
+    from piaget.evaluation import Row
 
 BASES = {"er": "ER", "ewc": "EWC", "nft": "NFT", "fm": "FM"}
 ALGORITHMS = {

@@ -1,0 +1,154 @@
+"""Progress as people read it: live bars in a terminal, plain lines elsewhere, JSON for machines."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from typing import Any, Protocol
+
+from piaget.lab.progress import Progress, duration, score
+
+SECONDS = 30  # between two plain lines about the same task, at least
+
+
+def add_progress(parser: argparse.ArgumentParser) -> None:
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--quiet", action="store_true", help="no progress, only the result")
+    how.add_argument(
+        "--json", action="store_true", help="progress and result as JSON objects, one a line, on stdout"
+    )
+
+
+class View(Protocol):
+    """Shows cohorts at work. `share`: of all the work, as far as that is known; `left`: seconds."""
+
+    def __enter__(self) -> View: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def progress(self, name: str, progress: Progress) -> None: ...
+
+    def ended(self, name: str, status: str, error: str | None = None) -> None: ...
+
+    def overall(self, share: float, left: float | None, text: str) -> None: ...
+
+
+def view(options: argparse.Namespace) -> View:
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if options.json:
+        return JsonView()
+    if options.quiet:
+        return QuietView()
+    return LiveView(console) if console.is_terminal else PlainView()
+
+
+def describe(progress: Progress) -> str:
+    """Scores and components, as far as they are known: "accuracy 91.2 %, others 95.0 %, 5 components"."""
+    this, past = score(progress.metric, progress.current), score(progress.metric, progress.past)
+    if this and past:
+        past = "others " + past.removeprefix(f"{progress.metric} ")
+    elif past:
+        past = f"others {past}"
+    parts = [this, past, f"{progress.components} components" if progress.components else ""]
+    return ", ".join(part for part in parts if part)
+
+
+class QuietView:
+    def __enter__(self) -> QuietView:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def progress(self, name: str, progress: Progress) -> None:
+        pass
+
+    def ended(self, name: str, status: str, error: str | None = None) -> None:
+        pass
+
+    def overall(self, share: float, left: float | None, text: str) -> None:
+        pass
+
+
+class JsonView(QuietView):
+    """One object a line: {"event": "progress" | "ended" | "overall", ...}."""
+
+    def _say(self, **event: Any) -> None:
+        print(json.dumps(event), flush=True)
+
+    def progress(self, name: str, progress: Progress) -> None:
+        self._say(event="progress", run=name, **vars(progress))
+
+    def ended(self, name: str, status: str, error: str | None = None) -> None:
+        self._say(event="ended", run=name, status=status, error=error)
+
+    def overall(self, share: float, left: float | None, text: str) -> None:
+        self._say(event="overall", done=share, left=left)
+
+
+class PlainView(QuietView):
+    """A line when a task begins, and now and then."""
+
+    def __init__(self) -> None:
+        self.said: dict[str, tuple[int, float]] = {}
+
+    def progress(self, name: str, progress: Progress) -> None:
+        task, last = self.said.get(name, (0, 0.0))
+        if progress.task == task and time.monotonic() - last < SECONDS:
+            return
+        self.said[name] = progress.task, time.monotonic()
+        where = "" if progress.task != task else f"epoch {progress.epoch} of "
+        text = f"task {progress.task} of {progress.tasks}, {progress.name}: {where}{progress.epochs} epochs"
+        left = "" if progress.left is None else f"about {duration(progress.left)} left"
+        text = "; ".join(part for part in (text, describe(progress), left) if part)
+        print(f"{name}: {text}" if name else text, file=sys.stderr, flush=True)
+
+    def ended(self, name: str, status: str, error: str | None = None) -> None:
+        if name:
+            print(f"{name}: {status}", file=sys.stderr, flush=True)
+
+
+class LiveView:
+    """A bar for all the work, and one for the current task of each cohort at work."""
+
+    def __init__(self, console: Any) -> None:
+        from rich.progress import BarColumn, Progress as Bars, TaskProgressColumn, TextColumn
+
+        self.bars = Bars(
+            TextColumn("{task.description}", markup=False), BarColumn(bar_width=24), TaskProgressColumn(),
+            TextColumn("{task.fields[text]}", markup=False), console=console, transient=True,
+        )  # fmt: skip
+        self.of: dict[str, Any] = {}
+
+    def __enter__(self) -> LiveView:
+        self.bars.start()
+        self.all = self.bars.add_task("all tasks", total=1.0, text="")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.bars.stop()
+
+    def progress(self, name: str, progress: Progress) -> None:
+        if name not in self.of:
+            self.of[name] = self.bars.add_task(name, total=1.0, text="")
+        text = f"{progress.stage}, epoch {progress.epoch}/{progress.epochs}"
+        text = "; ".join(part for part in (text, describe(progress)) if part)
+        task = f"task {progress.task}/{progress.tasks} {progress.name}"
+        self.bars.update(
+            self.of[name], description=f"{name} {task}" if name else task,
+            completed=progress.epoch / progress.epochs, text=text,
+        )  # fmt: skip
+
+    def ended(self, name: str, status: str, error: str | None = None) -> None:
+        if name in self.of:
+            self.bars.remove_task(self.of.pop(name))
+        if name:
+            self.bars.console.print(f"{name}: {status}", markup=False, highlight=False)
+
+    def overall(self, share: float, left: float | None, text: str) -> None:
+        shown = [text, "" if left is None else f"about {duration(left)} left"]
+        self.bars.update(self.all, completed=share, text="; ".join(part for part in shown if part))

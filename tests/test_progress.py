@@ -1,0 +1,216 @@
+"""What a user sees while runs are at work: in a terminal, in a file, as JSON; and in the log."""
+
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import pytest
+
+from piaget.cli import main
+from piaget.evaluation import EpochReport
+from piaget.lab.progress import Tracker, duration, score
+
+RUN = ["run", "digits", "--epochs", "8", "--every", "2", "--option", "tasks=6", "--option", "train_size=40"]
+SWEEP = [
+    "sweep", "digits", "--algorithms", "compositional", "joint", "--seeds", "2", "--epochs", "6", "--option",
+    "tasks=5", "--option", "train_size=20",
+]  # fmt: skip
+
+
+def in_a_terminal(arguments, columns=120, interrupt_at=None):
+    """Runs the command in a pseudo-terminal; its exit code, and all it wrote, without colours."""
+    child, screen = pty.fork()
+    if child == 0:
+        os.execvpe(
+            sys.executable, [sys.executable, "-m", "piaget", *arguments], os.environ | {"TERM": "xterm"}
+        )
+    fcntl.ioctl(screen, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    written, sent = b"", False
+    while True:
+        try:
+            data = os.read(screen, 65536)
+        except OSError:  # the other side is closed
+            break
+        written += data
+        if interrupt_at is not None and interrupt_at in written and not sent:
+            os.write(screen, b"\x03")  # Ctrl-C, as typed
+            sent = True
+    os.close(screen)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return code, re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written.decode())
+
+
+def test_a_run_in_a_terminal(tmp_path):
+    code, text = in_a_terminal([*RUN, "--set", "epochs=40", "--out", str(tmp_path)])
+    assert code == 0
+    assert re.search(
+        r"task [56]/6 digits-0\d .* assimilation, epoch \d+/40; accuracy .* %, others .* %, \d components",
+        text,
+    )
+    assert re.search(r"all tasks .* \d+% .* so far; about .* left", text)
+    assert "mean of 6 tasks  accuracy" in text
+    assert "Traceback" not in text
+
+
+def test_a_sweep_in_a_narrow_terminal(tmp_path):
+    code, text = in_a_terminal([*SWEEP, "--out", str(tmp_path)], columns=60)
+    assert code == 0
+    assert "digits er joint seeds 0-1: done" in text
+    assert "2 of 2 cohorts" in text
+    assert "4 runs in" in text
+
+
+@pytest.mark.parametrize("arguments", [RUN, SWEEP])
+def test_ctrl_c_in_a_terminal(arguments, tmp_path):
+    long = [*arguments, "--out", str(tmp_path)]
+    long[long.index("--epochs") + 1] = "300"
+    code, text = in_a_terminal(long, interrupt_at=b"assimilation")
+    assert code == 130
+    assert "stopped; what was done is kept: the same command goes on" in text
+    assert "Traceback" not in text
+    assert list(tmp_path.rglob("checkpoint.json"))
+
+
+def test_json_of_a_run(tmp_path, capsys):
+    assert main([*RUN, "--json", "--seeds", "0-1", "--out", str(tmp_path)]) == 0
+    said = capsys.readouterr()
+    events = [json.loads(line) for line in said.out.splitlines()]
+    assert said.err == ""
+    assert {event["event"] for event in events} == {"progress", "overall", "ended", "result"}
+    progress = [event for event in events if event["event"] == "progress"]
+    assert [event["done"] for event in progress] == sorted(event["done"] for event in progress)
+    assert progress[-1]["done"] == 1.0
+    assert progress[-1]["left"] == 0.0
+    last = events[-1]["runs"]
+    assert [run["seed"] for run in last] == [0, 1]
+    assert len(last[0]["scores"]) == 6
+    assert 0 < last[0]["scores"]["digits-00"]["accuracy"] <= 1
+
+
+def test_json_of_a_sweep(tmp_path, capsys):
+    assert main([*SWEEP, "--json", "--out", str(tmp_path)]) == 0
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    ended = [event for event in events if event["event"] == "ended"]
+    assert sorted(event["status"] for event in ended) == ["done", "done"]
+    assert events[-1]["failed"] == []
+    assert {line["algorithm"] for line in events[-1]["table"]} == {"compositional", "joint"}
+
+
+def test_the_log(tmp_path):
+    assert main([*RUN, "--quiet", "--out", str(tmp_path)]) == 0
+    lines = (tmp_path / "seed-0" / "log.txt").read_text().splitlines()
+    assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00 begins", lines[0])
+    assert "task 2 of 6, digits-01: waits for the other initial ones" in lines[2]
+    assert re.search(r"task 6 of 6, digits-05: accuracy .* % on it, accuracy .* % on the others", lines[6])
+    assert "done in" in lines[-1]
+
+
+def test_a_sweep_says_what_is_left_and_goes_on(tmp_path, capsys):
+    """Killed, it is `interrupted` or `planned`; `piaget resume` needs nothing but the folder."""
+    long = [*SWEEP, "--workers", "1", "--quiet", "--out", str(tmp_path)]
+    long[long.index("--epochs") + 1] = "60"
+    process = subprocess.Popen([sys.executable, "-m", "piaget", *long], start_new_session=True)
+    while process.poll() is None and not list(tmp_path.rglob("checkpoint.json")):
+        time.sleep(0.02)
+    assert main(long) == 2  # a second sweep there
+    assert "another process is working there" in capsys.readouterr().err
+    time.sleep(0.5)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert main(["status", str(tmp_path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["counts"] == {"interrupted": 2, "planned": 2}
+    assert all(run["left"] > 0 for run in found["runs"])
+    assert found["left"] == pytest.approx(sum(run["left"] for run in found["runs"]))
+    assert main(["status", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "seeds 0-1" in said
+    assert "left, if as much is at work as now" in said
+    assert main(["resume", str(tmp_path), "--quiet"]) == 0
+    assert "4 runs in" in capsys.readouterr().out
+    assert main(["status", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["counts"] == {"done": 4}
+
+
+def test_workers_do_not_outlive_the_sweep(tmp_path):
+    """Only the process that asked is killed: its workers notice."""
+    long = [*SWEEP, "--quiet", "--out", str(tmp_path)]
+    long[long.index("--epochs") + 1] = "3000"
+    process = subprocess.Popen([sys.executable, "-m", "piaget", *long], start_new_session=True)
+    while process.poll() is None and len(list(tmp_path.rglob("checkpoint.json"))) < 2:
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 20
+    while alive(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert not alive(process.pid)
+
+
+def alive(group):
+    """Processes of a process group that are not zombies, which nobody may have waited for."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # gone
+            state, _, in_group = path.read_text().rpartition(")")[2].split()[:3]
+            found += [path.parent.name] if state != "Z" and int(in_group) == group else []
+    return found
+
+
+def epoch(task, stage, number, epochs=10):
+    return EpochReport(0, task, stage, number, epochs, 4)
+
+
+def row(seed, evaluated, value, metric="accuracy"):
+    return {"split": "test", "metric": metric, "seed": seed, "evaluated": evaluated, "value": value}
+
+
+def test_the_share_that_is_done():
+    tracker = Tracker(10)
+    assert tracker.epoch(4, epoch("d", "initialization", 5)).done == pytest.approx(0.2)
+    assert tracker.epoch(4, epoch("d", "initialization", 10)).done == pytest.approx(0.4)
+    assert tracker.epoch(5, epoch("e", "assimilation", 5)).done == pytest.approx(0.45)
+    assert tracker.epoch(10, epoch("j", "adaptation", 10)).done == pytest.approx(1.0)
+
+
+def test_scores_are_means_over_runs_of_the_latest():
+    tracker = Tracker(3)
+    assert tracker.epoch(1, epoch("a", "assimilation", 1)).metric is None
+    tracker.rows([row(0, "a", 0.1), row(0, "a", 0.5), row(1, "a", 0.7), row(0, "b", 0.9), row(1, "b", 0.7)])
+    tracker.rows([row(0, "c", 3.0, "rmse")])
+    progress = tracker.epoch(2, epoch("b", "assimilation", 1))
+    assert (progress.metric, progress.current) == ("accuracy", 0.8)
+    assert progress.past == pytest.approx(0.6)
+
+
+def test_the_time_that_is_left(monkeypatch):
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    tracker = Tracker(10, done=0.5, seconds=1000.0)  # goes on
+    now = 110.0
+    progress = tracker.epoch(6, epoch("f", "assimilation", 10))
+    assert progress.seconds == pytest.approx(1010)
+    assert progress.left == pytest.approx(40)  # a tenth took 10 s, and four are left
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(3.2, "3 s"), (240, "4 min"), (7200, "2.0 h"), (300_000, "3.5 days")]
+)
+def test_duration(seconds, text):
+    assert duration(seconds) == text
+
+
+def test_score():
+    assert score("accuracy", 0.9712) == "accuracy 97.1 %"
+    assert score("rmse", 10.23) == "rmse 10.2"
+    assert score(None, None) == ""
