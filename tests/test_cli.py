@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 import piaget
 from piaget.cli import main
+from piaget.cli.common import seed_list
 from tests.data_files import write_everything, write_features
 from tests.test_table import frame, only
 
@@ -116,6 +118,12 @@ def test_data_draw(name, small_data, tmp_path):
         (["sweep", "digits", "--quick"], "--quick is for presets"),
         (["sweep", "schedule", "--structure", "linear"], "leave out --structure"),
         (["sweep", "landmine", "--algorithms", "dynamic"], "linear combinations with all but dynamic"),
+        (["run", "digits", "--group", "g"], "--group is of a table: leave it out with a stream"),
+        (["run", "digits", "--initial-tasks", "11"], "initial_tasks=11, but the stream has 10 tasks"),
+        (["run", "digits", "--epochs", "9", "--adapt-every", "2"], "with 9 epochs; expected one of 3, 9"),
+        (["run", "digits", "--set", "train_size=3"], "and options.NAME for options of the stream"),
+        (["resume", "nowhere"], "nowhere does not exist, or is no folder"),
+        (["sweep", "digits", "--set", "widht=3"], "did you mean 'width'"),
         (["predict", "nowhere", "x.csv", "--out", "y.csv"], "holds no learner"),
     ],
 )
@@ -173,7 +181,7 @@ def test_from_a_table_to_predictions(tmp_path):
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     assert "piaget: note: costs: 1 of 200 rows have no site or no cost; left out" in run.stderr
-    assert "task 5 of 5, site 4: 2 epochs" in run.stderr
+    assert "task 5 of 5, site 4: done; rmse " in run.stderr
     assert "site 3  rmse" in run.stdout
     assert "mean of 5 tasks  rmse" in run.stdout
     rows = pandas.read_csv(tmp_path / "out" / "seed-0" / "rows.csv")
@@ -335,16 +343,14 @@ def test_status(tmp_path, capsys):
     assert main(["status", str(out)]) == 0
     assert "1 done, 1 interrupted" in capsys.readouterr().out
     assert main(["status", str(tmp_path / "nothing")]) == 2
-    assert "holds no runs" in capsys.readouterr().err
+    assert "does not exist" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("text", "expected"), [("3", [3]), ("0-3", [0, 1, 2, 3]), ("0,2,5", [0, 2, 5]), ("0-1,1-2", [0, 1, 2])]
 )
 def test_seeds(text, expected):
-    from piaget.cli.run import seeds
-
-    assert seeds(text) == expected
+    assert seed_list(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "x", "3-1", "-1", "1-", "1,,2", "1.5"])
@@ -360,16 +366,16 @@ def test_resume(tmp_path, capsys):
     command = [sys.executable, "-m", "piaget", *arguments, "--out", str(out)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         for line in process.stderr:
-            if line.startswith("task 5"):
+            if line.startswith("tasks 1 to 4 of 6: done"):
                 break
         process.send_signal(signal.SIGTERM)
         assert "stopped; what was done is kept: the same command goes on" in process.stderr.read()
         assert process.wait() == 130
     assert main(["status", str(out), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["counts"] == {"stopped": 1}
+    assert json.loads(capsys.readouterr().out)["counts"] == {"interrupted": 1}
     assert main(["resume", str(out)]) == 0
     said = capsys.readouterr()
-    assert "task 4 of 6" not in said.err
+    assert "tasks 1 to 4" not in said.err
     assert main([*arguments, "--quiet", "--out", str(other)]) == 0
     same = [(folder / "seed-0" / "rows.csv").read_bytes() for folder in (out, other)]
     assert same[0] == same[1]
@@ -417,3 +423,47 @@ def test_a_sweep_that_is_killed_goes_on(tmp_path):
     os.kill(max(spawned), signal.SIGKILL)
     assert process.wait() == 0
     assert rows(out) == rows(tmp_path / "undisturbed")
+
+
+def test_a_sweep_with_settings_of_ones_own(tmp_path, capsys):
+    """Its table tells variants apart; JSON is JSON also for a single seed."""
+    arguments = ["sweep", "digits", "--algorithms", "compositional", "--option", "tasks=5", "--option"]
+    arguments += ["train_size=20", "--workers", "1", "--json", "--out", str(tmp_path), "--seeds", "1-1"]
+    assert main([*arguments, "--epochs", "2", "--set", "width=8"]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    (line,) = json.loads(last, parse_constant=pytest.fail)["table"]
+    assert line["error"] is None
+    assert line["variant"] == "tasks=5, train_size=20, width=8, epochs=2"
+    assert main([*arguments, "--epochs", "3"]) == 0
+    capsys.readouterr()
+    assert main(["resume", str(tmp_path)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "width=8, epochs=2" in said
+    assert "train_size=20, epochs=3" in said
+    assert main(["status", str(tmp_path / "digits_tasks-5_train_size-20")]) == 0
+    assert "2 done" in capsys.readouterr().out
+
+
+def test_odd_folders(tmp_path, capsys):
+    out = tmp_path / "out"
+    arguments = [
+        "run",
+        "digits",
+        "--epochs",
+        "2",
+        "--option",
+        "tasks=5",
+        "--option",
+        "train_size=20",
+        "--quiet",
+    ]
+    assert main([*arguments, "--out", str(out)]) == 0
+    shutil.copytree(out / "seed-0", out / "seed-0.bak")
+    (out / "broken").mkdir()
+    (out / "broken" / "run.json").write_text("{")
+    assert main(["status", str(out)]) == 0
+    assert "2 done" in capsys.readouterr().out.replace("1 unreadable, ", "")
+    assert main(["status", str(out / "seed-0")]) == 0
+    assert main(["resume", str(out), "--quiet"]) == 0
+    assert main(["resume", str(tmp_path)]) == 2
+    assert f"give {out}" in capsys.readouterr().err

@@ -85,7 +85,7 @@ def test_wrong_settings(settings, message):
         ({"adaptation": "nft", "settings": {"replay_size": 5}}, "size is no setting of NaiveFineTuning"),
         ({"algorithm": "joint", "settings": {"adapt_every": 5}}, "it adapts in every epoch"),
         ({"algorithm": "compositional", "settings": {"threshold": 0.1}}, "it does not expand"),
-        ({"settings": {"adapt_every": 33}}, "a divisor of 100 epochs"),
+        ({"settings": {"adapt_every": 33}}, "with 100 epochs; expected one of 2, 4, 5"),
     ],
 )
 def test_settings_that_do_not_go_together(configuration, message):
@@ -152,3 +152,27 @@ def test_help_explains_every_setting(capsys):
     for setting in SETTINGS.values():
         assert setting.flag in text
         assert setting.help.split()[0] in text
+
+
+def test_a_flag_goes_before_the_file_also_if_it_is_the_default(tmp_path):
+    path, out = tmp_path / "config.toml", tmp_path / "out"
+    path.write_text(FILE + "\n")
+    text = path.read_text().replace('seeds = "2"', 'seeds = "0-1"\nadaptation = "nft"')
+    path.write_text(text)
+    flags = ["--adaptation", "er", "--seeds", "0", "--epochs", "2", "--quiet", "--out", str(out)]
+    assert main(["run", str(path), *flags]) == 0
+    assert [folder.name for folder in sorted(out.iterdir())] == ["seed-0"]
+    found = json.loads((out / "seed-0" / "run.json").read_text())
+    assert found["configuration"]["adaptation"] == "er"
+    # What is used is recorded whole; a default that is spelled out is no other configuration.
+    assert found["learner"]["components"] == {"part": "Dense", "width": 16, "dropout": 0.5}
+    assert main(["run", str(path), *flags, "--dropout", "0.5"]) == 0
+    assert main(["run", str(path), *flags, "--dropout", "0.4"]) == 2
+
+
+def test_set_speaks_of_everything(tmp_path):
+    out = tmp_path / "out"
+    words = ["--set", "seeds=0,2", "--set", "epochs=2", "--set", "options.tasks=5", "--set", "width=8"]
+    arguments = ["run", "digits", *words, "--option", "train_size=20", "--quiet", "--out", str(out)]
+    assert main(arguments) == 0
+    assert sorted(folder.name for folder in out.iterdir()) == ["seed-0", "seed-2"]

@@ -158,7 +158,7 @@ def test_ctrl_c_at_any_epoch(tmp_path, monkeypatch):
         monkeypatch.setattr(lab.Keeper, "keep", interrupted)
         with pytest.raises(KeyboardInterrupt):
             go(out, config, seeds)
-        assert read_description(out / "seed-0")["status"] == "stopped"
+        assert read_description(out / "seed-0")["status"] == "interrupted"
     monkeypatch.setattr(lab.Keeper, "keep", keep)
     go(out, config, seeds)
     assert contents(out, seeds) == contents(tmp_path / "undisturbed", seeds)

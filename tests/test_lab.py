@@ -3,6 +3,8 @@
 import math
 import subprocess
 import sys
+import time
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +12,10 @@ import pytest
 
 from piaget.cli import main
 from piaget.evaluation import COLUMNS
-from piaget.lab import run as lab, sweep, table
+from piaget.lab import folder, run as lab, sweep, table
 from piaget.lab.executors import Processes
 from piaget.lab.folder import read_description
-from piaget.lab.jobs import Job, Method, paper_methods
+from piaget.lab.jobs import Job, Method, paper_methods, plan, read_cohorts
 from piaget.lab.making import make_learner
 from piaget.lab.presets import PRESETS
 from piaget.lab.rows import read_rows
@@ -95,7 +97,7 @@ def test_a_job_leaves_its_rows(tmp_path, tiny):
     events = []
     sweep.run_job(tiny, tmp_path, events.append)
     paths = sweep.row_files(tiny, tmp_path)
-    folder = tmp_path / "objects-random" / "soft-ordering_er_dynamic_2-epochs"
+    folder = tmp_path / "objects-random" / "soft-ordering_er_dynamic_epochs-2"
     assert paths == [folder / "seed-0" / "rows.csv", folder / "seed-1" / "rows.csv"]
     assert all(is_done(path.parent) for path in paths)
     rows = list(read_rows(paths))
@@ -106,9 +108,10 @@ def test_a_job_leaves_its_rows(tmp_path, tiny):
     }
     job, progress = events[-1]
     assert (job, progress.task, progress.done, progress.metric) == (tiny, 6, 1.0, "accuracy")
-    assert progress.past == pytest.approx(
-        sum(r["value"] for r in rows if r["trained"] == "objects-04" and r["metric"] == "accuracy") / 10
-    )
+    final = [r for r in rows if r["trained"] == "objects-05" and r["metric"] == "accuracy"]
+    current = [r["value"] for r in final if r["evaluated"] == "objects-05"]
+    assert progress.current == pytest.approx(sum(current) / 2)
+    assert progress.past == pytest.approx((sum(r["value"] for r in final) - sum(current)) / 10)
     (line,) = table.lines(rows)
     assert line.seeds == 2
 
@@ -219,17 +222,94 @@ def test_a_quick_preset(name, small_data, tmp_path, capsys):
     )
 
 
-def test_cohorts_keep_all_workers_busy(tmp_path):
+def test_cohorts_keep_all_workers_busy():
     one, two = (Job("digits", Method("er", name), tuple(range(12)), 2) for name in ("joint", "compositional"))
 
-    def sizes(jobs, workers, size=None):
-        return sorted(len(job.seeds) for job in sweep.cohorts(jobs, tmp_path, workers, size))
+    def sizes(jobs, workers):
+        planned = plan(jobs, [], sweep.cohort_size(jobs, workers))
+        return sorted(len(job.seeds) for job in planned)
 
     assert sizes([one], 2) == [6, 6]
     assert sizes([one], 5) == [3, 3, 3, 3]
     assert sizes([one, two], 2) == [2, 2, 10, 10]
-    assert sizes([one], 1, size=4) == [4, 4, 4]
-    assert sweep.cohorts([two, one], tmp_path, 1)[0].method.algorithm == "joint"  # more work: goes first
+
+
+def test_who_is_trained_together_is_settled_once():
+    job = Job("digits", Method("er", "joint"), (0, 1, 2, 3, 4), data_dir="a")
+    first = plan([replace(job, seeds=(0, 1, 2))], [], 2)
+    assert [cohort.seeds for cohort in first] == [(0, 1), (2,)]
+    again = plan([replace(job, data_dir="b")], first, 10)  # more seeds, other workers, other data folder
+    assert [(cohort.seeds, cohort.data_dir) for cohort in again] == [
+        ((0, 1), "b"), ((2,), "b"), ((3, 4), "b"),
+    ]  # fmt: skip
+    assert plan([replace(job, seeds=(2,), data_dir="b")], again, 1) == [again[1]]
+    assert plan([replace(job, epochs=7)], again, 10) == [replace(job, epochs=7)]
+
+
+def test_the_order_of_options_does_not_matter():
+    one, two = (
+        Job("digits", Method("er", "joint"), (0,), options=options)
+        for options in ((("tasks", 5), ("train_size", 20)), (("train_size", 20), ("tasks", 5)))
+    )
+    assert one == two
+    assert "epochs=3" in replace(one, epochs=3).name
+
+
+class Fake:
+    """Runs nothing; says how many workers it has only when it is entered."""
+
+    workers = 2
+
+    def __enter__(self):
+        self.workers, self.given = 5, []
+        return self
+
+    def __exit__(self, *error):
+        pass
+
+    def submit(self, work, job, out):
+        future = Future()
+        self.given.append(job)
+        future.set_exception(ValueError("no"))
+        return future
+
+    def received(self):
+        return []
+
+    def died(self, error):
+        return False
+
+
+def test_a_clusters_size_counts(tmp_path):
+    job, executor = Job("digits", Method("er", "joint"), tuple(range(10)), 2), Fake()
+    failed = sweep.run_jobs([job], tmp_path, executor, lambda event: None)
+    assert [one.seeds for one in executor.given] == [(0, 1), (2, 3), (4, 5), (6, 7), (8, 9)]
+    assert len(failed) == 5
+    assert [one.seeds for one in read_cohorts(tmp_path)] == [one.seeds for one in executor.given]
+
+
+def test_a_run_of_another_configuration_fails_alone(tmp_path):
+    """It is not overwritten, and the others go on."""
+    good = Job("digits", Method("er", "compositional"), (0,), 2, options=(("tasks", 5), ("train_size", 20)))
+    bad = replace(good, method=Method("er", "joint"))
+    place = bad.folder(tmp_path) / "seed-0"
+    folder.begin(place, replace(bad, epochs=3).configuration, 0)
+    failed = sweep.run_jobs([bad, good], tmp_path, Processes(1), lambda event: None)
+    assert list(failed) == [bad]
+    assert "another configuration" in failed[bad]
+    assert read_description(place)["status"] == "new"
+    assert is_done(good.folder(tmp_path) / "seed-0")
+
+
+def test_an_interrupt_while_workers_start(tmp_path):
+    """Nobody waits for the jobs."""
+    job = Job("digits", Method("er", "joint"), (0,), 5000, options=(("tasks", 5),))
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt), Processes(2) as executor:  # noqa: PT012
+        for _ in range(3):
+            executor.submit(sweep.run_job, job, tmp_path)
+        raise KeyboardInterrupt
+    assert time.monotonic() - start < 60  # the job would take many minutes
 
 
 def test_seeds_that_were_interrupted_together_go_on_together(tmp_path, monkeypatch):
@@ -239,7 +319,6 @@ def test_seeds_that_were_interrupted_together_go_on_together(tmp_path, monkeypat
     with pytest.raises(pytest.fail.Exception):
         sweep.run_job(first, tmp_path, lambda news: None)
     monkeypatch.undo()
-    assert {one.seeds for one in sweep.cohorts([job], tmp_path, 4)} == {(1, 2), (0,), (3,)}
-    assert sweep.run_jobs([job], tmp_path, Processes(2), lambda event: None) == {}
-    assert read_description(job.folder(tmp_path) / "seed-2")["together"] == [1, 2]
-    assert sweep.cohorts([job], tmp_path, 4) == []
+    assert sweep.run_jobs([job], tmp_path, Processes(1), lambda event: None) == {}
+    together = [read_description(job.folder(tmp_path) / f"seed-{s}")["together"] for s in range(4)]
+    assert together == [[0, 3], [1, 2], [1, 2], [0, 3]]

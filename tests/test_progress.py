@@ -19,6 +19,7 @@ import pytest
 from piaget.cli import main
 from piaget.evaluation import EpochReport
 from piaget.lab.progress import Tracker, duration, score
+from piaget.lab.rows import read_rows
 
 RUN = ["run", "digits", "--epochs", "8", "--every", "2", "--option", "tasks=6", "--option", "train_size=40"]
 SWEEP = [
@@ -107,7 +108,12 @@ def test_json_of_a_sweep(tmp_path, capsys):
 
 
 def test_the_log(tmp_path):
-    assert main([*RUN, "--quiet", "--out", str(tmp_path)]) == 0
+    assert main([*RUN, "--quiet", "--seeds", "0-1", "--out", str(tmp_path)]) == 0
+    for seed in (0, 1):  # each run's own scores
+        last = list(read_rows([tmp_path / f"seed-{seed}" / "rows.csv"]))
+        tests = [r["value"] for r in last if (r["evaluated"], r["metric"]) == ("digits-05", "accuracy")]
+        log = (tmp_path / f"seed-{seed}" / "log.txt").read_text()
+        assert f"digits-05: accuracy {100 * tests[-1]:.1f} % on it" in log
     lines = (tmp_path / "seed-0" / "log.txt").read_text().splitlines()
     assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00 begins", lines[0])
     assert "task 2 of 6, digits-01: waits for the other initial ones" in lines[2]
@@ -118,13 +124,12 @@ def test_the_log(tmp_path):
 def test_a_sweep_says_what_is_left_and_goes_on(tmp_path, capsys):
     """Killed, it is `interrupted` or `planned`; `piaget resume` needs nothing but the folder."""
     long = [*SWEEP, "--workers", "1", "--quiet", "--out", str(tmp_path)]
-    long[long.index("--epochs") + 1] = "60"
+    long[long.index("--epochs") + 1] = "500"
     process = subprocess.Popen([sys.executable, "-m", "piaget", *long], start_new_session=True)
     while process.poll() is None and not list(tmp_path.rglob("checkpoint.json")):
         time.sleep(0.02)
     assert main(long) == 2  # a second sweep there
     assert "another process is working there" in capsys.readouterr().err
-    time.sleep(0.5)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     assert main(["status", str(tmp_path), "--json"]) == 0
@@ -188,6 +193,7 @@ def test_scores_are_means_over_runs_of_the_latest():
     assert tracker.epoch(1, epoch("a", "assimilation", 1)).metric is None
     tracker.rows([row(0, "a", 0.1), row(0, "a", 0.5), row(1, "a", 0.7), row(0, "b", 0.9), row(1, "b", 0.7)])
     tracker.rows([row(0, "c", 3.0, "rmse")])
+    tracker.current = {0: "b", 1: "b"}
     progress = tracker.epoch(2, epoch("b", "assimilation", 1))
     assert (progress.metric, progress.current) == ("accuracy", 0.8)
     assert progress.past == pytest.approx(0.6)

@@ -152,7 +152,10 @@ class Watch:
         if self.due(epoch) and epoch < epochs:
             self.evaluate(name, epoch, task)
         if self.on_epoch is not None:
-            report = EpochReport(self.settings.seed, task, name, epoch, epochs, self.state.k)
+            progress = self.state.progress
+            candidates = int(progress is not None and progress.candidate)  # not yet a component
+            k = self.state.k - candidates
+            report = EpochReport(self.settings.seed, task, name, epoch, epochs, k)
             self.on_epoch(report)
 
     def evaluate(self, stage: str, epoch: int, trained: str, split: str = "test") -> list[Row]:

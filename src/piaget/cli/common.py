@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -62,6 +64,39 @@ def seeds_text(seeds: Sequence[int]) -> str:
     if len(seeds) == 1:
         return f"seed {seeds[0]}"
     return f"seeds {seeds[0]}-{seeds[-1]}" if together else f"seeds {','.join(map(str, seeds))}"
+
+
+def seed_list(text: str) -> list[int]:
+    """ "0-2,5" -> [0, 1, 2, 5]"""
+    found: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        if not first.isdigit() or (dash and not last.isdigit()) or (dash and int(last) < int(first)):
+            raise argparse.ArgumentTypeError(f"{text!r} is not a list of seeds such as 3, 0-9 or 0,2,5")
+        found += range(int(first), int(last or first) + 1)
+    return list(dict.fromkeys(found))
+
+
+def no_runs(out: Path) -> str:
+    """Why a folder holds no runs."""
+    return (
+        f"{out} holds no runs: there is no run.json in it or below it"
+        if out.is_dir()
+        else (f"{out} does not exist, or is no folder")
+    )
+
+
+def print_json(event: dict[str, Any]) -> None:
+    """One line. What is not a number (the error of a single seed) is null: NaN is no JSON."""
+    print(json.dumps(_finite(event), allow_nan=False), flush=True)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def print_table(table: Any) -> None:

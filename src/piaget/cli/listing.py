@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
-from piaget.cli.common import print_table, seeds_text
+from piaget.cli.common import no_runs, print_json, print_table, seeds_text
 
 CHOICES = {
     "structures": {
@@ -39,8 +38,8 @@ def add(commands: Any) -> None:
     status = commands.add_parser(
         "status",
         help="how far the runs in a folder are",
-        description="What is done, running, planned, stopped or failed among the runs in a folder and below "
-        "it, and the time that is left.",
+        description="What is done, running, planned, interrupted, stopped or failed among the runs in a "
+        "folder and below it, and the time that is left.",
     )
     status.add_argument("out", type=Path, metavar="DIR", help="output folder of piaget run or piaget sweep")
     status.add_argument("--json", action="store_true", help="one JSON object, for machines")
@@ -58,7 +57,7 @@ def _list(options: argparse.Namespace) -> int:
             print(f"  {name:<18}{what}")
     print("presets (piaget sweep NAME)")
     for preset in PRESETS.values():
-        print(f"  {preset.name:<18}{preset.what}: {preset.runs:,} runs, about {preset.expected_time}")
+        print(f"  {preset.name:<18}{preset.what}: {preset.runs:,} runs, {preset.expected_time}")
         print(f"  {'':<18}expected: {preset.expected}")
     print("Files of streams: piaget data list")
     return 0
@@ -73,12 +72,13 @@ def _status(options: argparse.Namespace) -> int:
 
     runs = runs_below(options.out)
     if not runs:
-        raise LoadError(f"{options.out} holds no runs: there is no run.json in it or below it")
+        raise LoadError(no_runs(options.out))
     counts = {s: sum(run.status == s for run in runs) for s in dict.fromkeys(run.status for run in runs)}
     left = time_left(runs)
     if options.json:
-        described = [vars(run) | {"folder": str(run.folder)} for run in runs]
-        print(json.dumps({"counts": counts, "left": left, "runs": described}))
+        keys = ("status", "seed", "done", "together", "seconds", "left", "last", "error")
+        described = [{"folder": str(run.folder)} | {key: getattr(run, key) for key in keys} for run in runs]
+        print_json({"counts": counts, "left": left, "runs": described})
         return 0
     shown = Table()
     for column in ("runs", "status", "done", "last row", "error"):
@@ -87,9 +87,10 @@ def _status(options: argparse.Namespace) -> int:
     for run in runs:
         alike.setdefault((run.folder.parent, run.status, run.error), []).append(run)
     for (folder, status, error), some in alike.items():
-        seeds = sorted(int(run.folder.name.removeprefix("seed-")) for run in some)
+        seeds = sorted(run.seed for run in some if run.seed is not None)
+        below = folder.relative_to(options.out) if folder.is_relative_to(options.out) else folder
         shown.add_row(
-            f"{folder.relative_to(options.out)}/ {seeds_text(seeds)}", status,
+            f"{below}/ {seeds_text(seeds)}" if seeds else str(some[0].folder), status,
             f"{100 * sum(run.done for run in some) / len(some):.0f} %",
             max((run.last for run in some if run.last), default=""), error or "",
         )  # fmt: skip

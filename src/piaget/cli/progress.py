@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from typing import Any, Protocol
 
+from piaget.cli.common import print_json
 from piaget.lab.progress import Progress, duration, score
 
 SECONDS = 30  # between two plain lines about the same task, at least
@@ -77,34 +77,36 @@ class QuietView:
 class JsonView(QuietView):
     """One object a line: {"event": "progress" | "ended" | "overall", ...}."""
 
-    def _say(self, **event: Any) -> None:
-        print(json.dumps(event), flush=True)
-
     def progress(self, name: str, progress: Progress) -> None:
-        self._say(event="progress", run=name, **vars(progress))
+        print_json({"event": "progress", "run": name} | vars(progress))
 
     def ended(self, name: str, status: str, error: str | None = None) -> None:
-        self._say(event="ended", run=name, status=status, error=error)
+        print_json({"event": "ended", "run": name, "status": status, "error": error})
 
     def overall(self, share: float, left: float | None, text: str) -> None:
-        self._say(event="overall", done=share, left=left)
+        print_json({"event": "overall", "done": share, "left": left})
 
 
 class PlainView(QuietView):
-    """A line when a task begins, and now and then."""
+    """A line for each task when it is done, and now and then on the way."""
 
     def __init__(self) -> None:
-        self.said: dict[str, tuple[int, float]] = {}
+        self.last: dict[str, float] = {}
 
     def progress(self, name: str, progress: Progress) -> None:
-        task, last = self.said.get(name, (0, 0.0))
-        if progress.task == task and time.monotonic() - last < SECONDS:
+        done = progress.epoch == progress.epochs and progress.current is not None
+        if not done and time.monotonic() - self.last.setdefault(name, time.monotonic()) < SECONDS:
             return
-        self.said[name] = progress.task, time.monotonic()
-        where = "" if progress.task != task else f"epoch {progress.epoch} of "
-        text = f"task {progress.task} of {progress.tasks}, {progress.name}: {where}{progress.epochs} epochs"
+        self.last[name] = time.monotonic()
+        initial = progress.stage == "initialization"
+        task = (
+            f"tasks 1 to {progress.task} of {progress.tasks}"
+            if initial
+            else (f"task {progress.task} of {progress.tasks}, {progress.name}")
+        )
+        where = "done" if done else f"{progress.stage}, epoch {progress.epoch} of {progress.epochs}"
         left = "" if progress.left is None else f"about {duration(progress.left)} left"
-        text = "; ".join(part for part in (text, describe(progress), left) if part)
+        text = f"{task}: " + "; ".join(part for part in (where, describe(progress), left) if part)
         print(f"{name}: {text}" if name else text, file=sys.stderr, flush=True)
 
     def ended(self, name: str, status: str, error: str | None = None) -> None:

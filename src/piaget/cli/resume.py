@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from piaget.cli import run, sweep
-from piaget.cli.common import add_data_dir
+from piaget.cli.common import add_data_dir, no_runs
 from piaget.cli.progress import add_progress
 
 
@@ -30,17 +30,30 @@ def _resume(options: argparse.Namespace) -> int:
 
     from piaget.errors import LoadError, SettingError
     from piaget.lab.folder import read_description
-    from piaget.lab.jobs import FILE, read_jobs
+    from piaget.lab.jobs import FILE, read_cohorts
 
-    if jobs := read_jobs(options.out):
+    if jobs := read_cohorts(options.out):
+        options.changes = []
         if options.data_dir is not None:
             jobs = [replace(job, data_dir=str(options.data_dir.absolute())) for job in jobs]
         return sweep.go(jobs, options)
-    if options.workers is not None or options.executor is not None:
-        raise SettingError(f"{options.out} is no folder of a sweep: leave out --workers and --executor")
-    folders = sorted(options.out.glob("seed-*/run.json"), key=lambda path: int(path.parent.name[5:]))
-    if not folders:
-        raise LoadError(f"{options.out} holds no runs: there is no {FILE} and no seed-*/run.json in it")
-    configurations = [read_description(path.parent)["configuration"] for path in folders]
-    seeds = [configuration.pop("seed") for configuration in configurations]
-    return run.go(configurations[0], seeds, options)
+    for flag in ("workers", "executor", "cohort", "address"):
+        if getattr(options, flag) is not None:
+            raise SettingError(f"{options.out} is no folder of a sweep: leave out --{flag}")
+    found = [path.parent for path in options.out.glob("seed-*/run.json") if path.parent.name[5:].isdigit()]
+    if not found:
+        below = {p.parent.parent for p in options.out.rglob("run.json")}
+        below |= {p.parent for p in options.out.rglob(FILE)}
+        if below:
+            raise LoadError(f"{options.out} is not a folder of one command: give {_any(sorted(below))}")
+        raise LoadError(no_runs(options.out))
+    described = sorted((read_description(path) for path in found), key=lambda d: d["configuration"]["seed"])
+    if options.data_dir is None and described[0].get("data_dir"):
+        options.data_dir = Path(described[0]["data_dir"])
+    seeds = [one["configuration"].pop("seed") for one in described]
+    return run.go(described[0]["configuration"], seeds, options)
+
+
+def _any(folders: list[Path]) -> str:
+    shown = [str(folder) for folder in folders[:5]]
+    return " or ".join(shown) + (", ..." if len(folders) > 5 else "")

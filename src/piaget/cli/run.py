@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
-from piaget.cli.common import add_data_dir, add_options, pair, positive
+from piaget.cli.common import add_data_dir, add_options, pair, positive, print_json, seed_list
 from piaget.cli.progress import add_progress, view
 from piaget.lab.progress import SCORES, duration
 from piaget.lab.settings import SETTINGS, parse
@@ -29,23 +28,23 @@ def add(commands: Any) -> None:
     _add_method(parser)
     parser.add_argument(
         "--set", type=pair, action="append", default=[], metavar="KEY=VALUE", dest="changes",
-        help="any of the names above, also of a file's; may be given several times",
+        help="any of the names above, or options.NAME; before flags and the file; may be given several times",
     )  # fmt: skip
     parser.add_argument(
-        "--seeds", type=seeds, default=[0], metavar="LIST",
+        "--seeds", type=seed_list, metavar="LIST",
         help="of streams and learners: 3, 0-9 or 0,2,5; they are trained together (default: 0)",
     )  # fmt: skip
     parser.add_argument(
         "--every", type=positive, metavar="N", help="evaluate every N epochs (default: when a task is done)"
     )
     parser.add_argument(
-        "--out", type=Path, default=Path("results/run"), metavar="DIR",
+        "--out", type=Path, metavar="DIR",
         help="output folder, with one folder a seed (default: results/run)",
     )  # fmt: skip
     add_progress(parser)
     add_options(parser)
     add_data_dir(parser)
-    parser.set_defaults(run=_run, default=parser.get_default)
+    parser.set_defaults(run=_run)
 
 
 def _add_table(parser: argparse.ArgumentParser) -> None:
@@ -57,16 +56,14 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         "--kind", metavar="KIND", help="regression, binary or multiclass (default: by the target)"
     )
     table.add_argument("--split", metavar="COLUMN", help="train, validation or test (default: at random)")
-    table.add_argument(
-        "--categorical", nargs="+", default=[], metavar="COLUMN", help="numbers that are categories"
-    )
-    table.add_argument("--ignore", nargs="+", default=[], metavar="COLUMN", help="columns to leave out")
+    table.add_argument("--categorical", nargs="+", metavar="COLUMN", help="numbers that are categories")
+    table.add_argument("--ignore", nargs="+", metavar="COLUMN", help="columns to leave out")
 
 
 def _add_method(parser: argparse.ArgumentParser) -> None:
     method = parser.add_argument_group("the method (default: the paper's for the stream)")
     method.add_argument("--structure", metavar="NAME", help="linear, soft-ordering, soft-gating, monolithic")
-    method.add_argument("--adaptation", default="er", metavar="NAME", help="nft, er, ewc, fm (default: er)")
+    method.add_argument("--adaptation", metavar="NAME", help="nft, er, ewc, fm (default: er)")
     method.add_argument(
         "--algorithm", metavar="NAME",
         help="dynamic, compositional, joint, no-components (default: dynamic, with linear: compositional)",
@@ -76,18 +73,9 @@ def _add_method(parser: argparse.ArgumentParser) -> None:
     for setting in SETTINGS.values():
         if setting.group not in groups:
             groups[setting.group] = parser.add_argument_group(f"{setting.group} (in brackets: the default)")
-        groups[setting.group].add_argument(setting.flag, metavar="X", help=setting.help, dest=setting.name)
-
-
-def seeds(text: str) -> list[int]:
-    """ "0-2,5" -> [0, 1, 2, 5]"""
-    found: list[int] = []
-    for part in text.split(","):
-        first, dash, last = part.partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()) or (dash and int(last) < int(first)):
-            raise argparse.ArgumentTypeError(f"{text!r} is not a list of seeds such as 3, 0-9 or 0,2,5")
-        found += range(int(first), int(last or first) + 1)
-    return list(dict.fromkeys(found))
+        groups[setting.group].add_argument(
+            setting.flag, metavar=setting.values, help=setting.help, dest=setting.name
+        )
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -99,17 +87,23 @@ def _run(options: argparse.Namespace) -> int:
     _apply(options, dict(options.changes))
     if (options.stream is None) == (options.table is None):
         raise SettingError("give either a stream, or --table FILE --group COLUMN --target COLUMN")
+    options.out = options.out or Path("results/run")
+    names = ("group", "target", "kind", "split", "categorical", "ignore")
     table = None
     if options.table is not None:
-        names = ("group", "target", "kind", "split", "categorical", "ignore")
+        if options.data_dir is not None:
+            raise SettingError("--data-dir is where streams have their files: leave it out with --table")
         table = {"table": str(options.table.absolute())} | {name: getattr(options, name) for name in names}
-        table |= dict(options.options)
+        table |= {name: table[name] or [] for name in ("categorical", "ignore")} | dict(options.options)
+    for name in names:
+        if table is None and getattr(options, name) is not None:
+            raise SettingError(f"--{name} is of a table: leave it out with a stream")
     configuration = configure(
         stream=options.stream,
         table=table,
         options=dict(options.options) if table is None else {},
         structure=options.structure,
-        adaptation=options.adaptation,
+        adaptation=options.adaptation or "er",
         algorithm=options.algorithm,
         epochs=options.epochs,
         every=options.every,
@@ -119,7 +113,7 @@ def _run(options: argparse.Namespace) -> int:
             if (value := getattr(options, name)) is not None
         },
     )
-    return go(configuration, options.seeds, options)
+    return go(configuration, options.seeds or [0], options)
 
 
 # What a file or --set may say, beside SETTINGS and the options of the stream ([options]).
@@ -142,8 +136,11 @@ def _read_file(options: argparse.Namespace, path: Path) -> None:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingError(f"{path} is no TOML file: {error}") from None
     options.stream = None
-    options.options = [*content.pop("options", {}).items(), *options.options]
-    given = [name for name in content if getattr(options, name, None) != options.default(name)]
+    own = content.pop("options", {})
+    if not isinstance(own, dict):
+        raise SettingError(f"{path}: options={own!r}; expected a section [options] with names and values")
+    options.options = [*own.items(), *options.options]
+    given = [name for name in content if getattr(options, name, None) is not None]
     _apply(options, {name: value for name, value in content.items() if name not in given})  # flags go first
 
 
@@ -157,13 +154,20 @@ def _apply(options: argparse.Namespace, said: dict[str, Any]) -> None:
         if name in SETTINGS:
             setattr(options, name, value)
             continue
+        if name.startswith("options."):
+            options.options = [*options.options, (name.removeprefix("options."), value)]
+            continue
         if name not in WORDS:
             near = difflib.get_close_matches(name, [*WORDS, *SETTINGS], 1)
             hint = f" (did you mean {near[0]!r}?)" if near else ""
-            raise SettingError(f"{name!r} is not known{hint}; known: {', '.join([*WORDS, *SETTINGS])}")
+            raise SettingError(
+                f"{name!r} is not known{hint}; known: {', '.join([*WORDS, *SETTINGS])}, and options.NAME for "
+                "options of the stream"
+            )
         try:
             if name == "seeds":
-                value = seeds(str(value))
+                several = isinstance(value, list | tuple)
+                value = seed_list(",".join(map(str, value)) if several else str(value))
             elif WORDS[name] is int:
                 value = positive(str(value))
             elif WORDS[name] is list:
@@ -192,12 +196,13 @@ def go(configuration: dict[str, Any], chosen: list[int], options: argparse.Names
             shown.progress("", progress)
             shown.overall(progress.done, progress.left, f"{duration(progress.seconds)} so far")
 
-        folders = run(learners, streams, options.out, configuration, on_progress)
+        data_dir = None if options.data_dir is None else str(Path(options.data_dir).absolute())
+        folders = run(learners, streams, options.out, configuration, on_progress, data_dir)
         shown.ended("", "done")
     final = [_final(list(read_rows([folder / "rows.csv"]))) for folder in folders]
     if options.json:
         runs = [{"folder": str(f), "seed": s} | one for f, s, one in zip(folders, chosen, final, strict=True)]
-        print(json.dumps({"event": "result", "runs": runs}))
+        print_json({"event": "result", "runs": runs})
         return 0
     for seed, scores in zip(chosen, final, strict=True):
         if len(folders) > 1:

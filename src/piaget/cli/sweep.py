@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -16,8 +15,11 @@ from piaget.cli.common import (
     add_options,
     check_options,
     options_for,
+    pair,
     positive,
+    print_json,
     print_table,
+    seed_list,
     seeds_text,
 )
 from piaget.cli.progress import add_progress, view
@@ -58,7 +60,10 @@ def add(commands: Any) -> None:
         help="dynamic, compositional, joint, no-components, or 'all' (default)",
     )  # fmt: skip
     parser.add_argument(
-        "--seeds", type=positive, metavar="N", help="seeds 0 .. N-1 (default: 3; of a preset: the paper's)"
+        "--seeds",
+        type=_seeds,
+        metavar="N|LIST",
+        help="so many, from 0; or which: 0-9, 0,2,5 (default: 3; of a preset: as many as in the paper)",
     )
     parser.add_argument(
         "--epochs",
@@ -67,6 +72,10 @@ def add(commands: Any) -> None:
         help="epochs a task (default: the paper's, 100 for most streams)",
     )
     add_options(parser)
+    parser.add_argument(
+        "--set", type=pair, action="append", default=[], metavar="KEY=VALUE", dest="changes",
+        help="a setting of the learners, such as width=128 (piaget run --help); may be given several times",
+    )  # fmt: skip
     parser.add_argument(
         "--every", type=positive, metavar="N", help="evaluate every N epochs (default: when a task is done)"
     )
@@ -94,6 +103,10 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
         "--address", metavar="ADDRESS",
         help="of the Ray cluster, such as auto or ray://host:10001 (default: one is started here)",
     )  # fmt: skip
+
+
+def _seeds(text: str) -> list[int]:
+    return list(range(positive(text))) if text.isdigit() else seed_list(text)
 
 
 def _choose(names: Sequence[str], known: Sequence[str], what: str) -> list[str]:
@@ -130,13 +143,22 @@ def _sweep(options: argparse.Namespace) -> int:
         raise SettingError(
             f"structure {options.structure!r} is not known; expected linear, soft-ordering or soft-gating"
         )
-    seeds = tuple(range(options.seeds or 3))
+    seeds = tuple(options.seeds or range(3))
     jobs = []
     for stream in dict.fromkeys(streams):
         extra = tuple(options_for(stream, options.options).items())
         methods = plain.paper_methods(options.structure or structure_of(stream))
         jobs += [
-            plain.Job(stream, method, seeds, options.epochs, _folder(options), extra, every=options.every)
+            plain.Job(
+                stream,
+                method,
+                seeds,
+                options.epochs,
+                _folder(options),
+                extra,
+                tuple(options.changes),
+                options.every,
+            )
             for method in methods
             if method.adaptation in adaptations and method.algorithm in algorithms
         ]
@@ -156,7 +178,7 @@ def _preset(options: argparse.Namespace) -> list[Job]:
     preset = PRESETS[options.streams[0]]
     adaptations = _choose(options.adaptations or ["all"], list(table.BASES), "adaptation")
     algorithms = _choose(options.algorithms, list(table.ALGORITHMS), "algorithm")
-    jobs = preset.jobs(tuple(range(options.seeds or (1 if options.quick else preset.seeds))))
+    jobs = preset.jobs(tuple(options.seeds or range(1 if options.quick else preset.seeds)))
     jobs = [j for j in jobs if j.method.adaptation in adaptations and j.method.algorithm in algorithms]
     check_options([job.stream for job in jobs], options.options)
     jobs = [
@@ -165,11 +187,12 @@ def _preset(options: argparse.Namespace) -> list[Job]:
             data_dir=_folder(options),
             epochs=options.epochs or job.epochs,
             every=options.every,
+            settings=tuple((dict(job.settings) | dict(options.changes)).items()),
             options=tuple((dict(job.options) | options_for(job.stream, options.options)).items()),
         )
         for job in jobs
     ]
-    return quick(jobs) if options.quick else jobs
+    return quick(jobs, options.epochs) if options.quick else jobs
 
 
 def _folder(options: argparse.Namespace) -> str | None:
@@ -190,10 +213,11 @@ def go(jobs: list[Job], options: argparse.Namespace) -> int:
             "compositional, linear combinations with all but dynamic"
         )
     executor = _executor(options)
-    for stream, extra in dict.fromkeys((job.stream, job.options) for job in jobs):
-        piaget.stream(stream, 0, jobs[0].data_dir, **dict(extra))  # files are found or downloaded first
-    for job in jobs:
-        make_learner(job.configuration, 0, 5)  # settings that do not go together are found now
+    lengths = {}  # files are found or downloaded first
+    for key in dict.fromkeys((job.stream, job.data_dir, job.options) for job in jobs):
+        lengths[key] = len(piaget.stream(key[0], 0, key[1], **dict(key[2])))
+    for job in jobs:  # settings that do not go together are found now
+        make_learner(job.configuration, 0, lengths[job.stream, job.data_dir, job.options])
     start = time.monotonic()
     with view(options) as shown:
         overall = _Overall(shown)
@@ -220,14 +244,13 @@ class _Overall:
         self.shown, self.began = shown, time.monotonic()
         self.share: dict[Job, float] = {}  # of each cohort
         self.before: dict[Job, float] = {}  # where it went on
+        self.failed: set[Job] = set()
         self.ended = 0
 
     def name(self, job: Job) -> str:
         """As short as it can be: of the options and settings, those in which cohorts differ."""
-        everywhere = set.intersection(*({*other.options, *other.settings} for other in self.share))
-        own = [
-            f"{key}={value}" for key, value in (*job.options, *job.settings) if (key, value) not in everywhere
-        ]
+        everywhere = set.intersection(*(set(other.variant) for other in self.share))
+        own = [f"{key}={value}" for key, value in job.variant if (key, value) not in everywhere]
         structures = {other.method.structure for other in self.share}
         words = [job.stream, job.method.structure if len(structures) > 1 else ""]
         words += [job.method.adaptation, job.method.algorithm, *own, seeds_text(job.seeds)]
@@ -240,18 +263,20 @@ class _Overall:
             return
         name = self.name(job)
         if event.progress is not None:
-            self.before.setdefault(job, max(0.0, event.progress.done - 1 / event.progress.tasks))
-            self.share[job] = event.progress.done
+            self.before[job], self.share[job] = event.progress.begun_at, event.progress.done
             self.shown.progress(name, event.progress)
         elif event.status == "again":
             self.shown.ended(name, "its worker died; it goes on from its checkpoint")
         else:
             self.share[job] = 1.0
             self.ended += 1
+            if event.status == "failed":
+                self.failed.add(job)  # tells nothing about how long others take
             self.shown.ended(name, event.status, event.error)
-        whole = sum(job.cost for job in self.share)
-        done = sum(job.cost * share for job, share in self.share.items()) / whole
-        new = done - sum(job.cost * share for job, share in self.before.items()) / whole
+        counted = {job: share for job, share in self.share.items() if job not in self.failed}
+        whole = sum(job.cost for job in counted) or 1.0
+        done = sum(job.cost * share for job, share in counted.items()) / whole
+        new = done - sum(job.cost * self.before.get(job, 0.0) for job in counted) / whole
         left = (time.monotonic() - self.began) * (1 - done) / new if new > 0 else None
         self.shown.overall(done, left, f"{self.ended} of {len(self.share)} cohorts")
 
@@ -275,7 +300,7 @@ def _result(
     if options.json:
         rows = [vars(line) | {"variant": variant} for variant in found for line in found[variant]]
         errors = [{"run": job.name, "seeds": job.seeds, "error": error} for job, error in failed.items()]
-        print(json.dumps({"event": "result", "table": rows, "failed": errors}))
+        print_json({"event": "result", "table": rows, "failed": errors})
         return 1 if failed else 0
     for variant, lines in found.items():
         _show(lines, variant)
@@ -287,7 +312,7 @@ def _result(
     print(f"{trained} runs in {duration(seconds)}.")
     for job, trace in failed.items():
         print(f"FAILED: {job.name} {seeds_text(job.seeds)}\n{trace}", file=sys.stderr)
-    if any(job.epochs or job.options for job in jobs):
+    if any(job.epochs or job.options or options.changes for job in jobs):
         print("This is not the paper's setting; its numbers are beside for orientation only.")
     print(f"Results: {options.out / 'table.md'} (this table), and a folder for each run (rows.csv, learner).")
     return 1 if failed else 0
@@ -297,7 +322,7 @@ def _variants(jobs: Iterable[Job]) -> dict[str, list[Job]]:
     """Jobs that differ in options or settings of their own have tables of their own."""
     found: dict[str, list[Job]] = {}
     for job in jobs:
-        own = [f"{name}={value}" for name, value in (*job.options, *job.settings)]
+        own = [f"{name}={value}" for name, value in job.variant]
         found.setdefault(", ".join(own), []).append(job)
     return found
 

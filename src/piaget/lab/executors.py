@@ -109,6 +109,7 @@ class Processes:
         self._channel = self._manager.Queue()
         self._todo: queue.SimpleQueue[tuple[Future[None], Work, Job, Path] | None] = queue.SimpleQueue()
         self._pools: dict[int, ProcessPoolExecutor] = {}
+        self._ending, self._lock = False, threading.Lock()
         self._threads = [threading.Thread(target=self._serve, args=(i,)) for i in range(self.workers)]
         for thread in self._threads:
             thread.start()
@@ -119,24 +120,34 @@ class Processes:
             future, work, job, out = item
             if not future.set_running_or_notify_cancel():
                 continue
-            if number not in self._pools:
-                start = (self._channel, os.getpid())
-                self._pools[number] = ProcessPoolExecutor(1, self._context, _start, start)
             try:
-                future.set_result(self._pools[number].submit(_in_process, work, job, out).result())
+                with self._lock:
+                    running = self._pool(number).submit(_in_process, work, job, out)
+                future.set_result(running.result())
             except BaseException as error:
                 if isinstance(error, BrokenProcessPool):
-                    del self._pools[number]
+                    with self._lock:
+                        self._pools.pop(number, None)
                 future.set_exception(error)
+
+    def _pool(self, number: int) -> ProcessPoolExecutor:
+        if self._ending:
+            raise BrokenProcessPool("the sweep was stopped")
+        if number not in self._pools:
+            start = (self._channel, os.getpid())
+            self._pools[number] = ProcessPoolExecutor(1, self._context, _start, start)
+        return self._pools[number]
 
     def __exit__(self, kind: type[BaseException] | None, *rest: Any) -> None:
         if kind is not None:  # do not wait for what was begun: it is kept
             with contextlib.suppress(queue.Empty):
                 while (item := self._todo.get_nowait()) is not None:
                     item[0].cancel()
-            for pool in self._pools.values():
-                for process in list((pool._processes or {}).values()):
-                    process.terminate()
+            with self._lock:
+                self._ending = True
+                processes = [p for pool in self._pools.values() for p in (pool._processes or {}).values()]
+            for process in processes:
+                process.terminate()
         for _ in self._threads:
             self._todo.put(None)
         for thread in self._threads:
@@ -183,7 +194,7 @@ class Ray:
         if address is not None and workers is not None:
             raise SettingError("a Ray cluster has its own number of workers: leave out --workers")
         self._ray = need("ray", "Ray clusters")
-        self.address, self.workers = address, workers or 2
+        self.address, self.workers = address, workers or 2  # of a cluster: known when it is entered
 
     def __enter__(self) -> Ray:
         variables = MEMORY | _of_environment("PIAGET_DATA")

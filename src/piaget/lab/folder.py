@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import functools
 import json
 import os
 import platform
@@ -30,32 +31,44 @@ def read_description(folder: Path) -> dict[str, Any]:
     return found
 
 
-def begin(folder: Path, configuration: dict[str, Any], seed: int) -> None:
-    """Describes a new run; an old one must be of the same configuration."""
+def begin(
+    folder: Path, configuration: dict[str, Any], seed: int, learner: dict[str, Any] | None = None, **more: Any
+) -> None:
+    """Describes a new run; an old one must be of the same configuration.
+
+    `learner`: all its settings, also those that nobody chose.
+    """
     wanted = json.loads(json.dumps(configuration | {"seed": seed}))
     if (folder / "run.json").is_file():
-        _check_same(folder, wanted)
+        _check_same(folder, wanted, learner)
         return
     folder.mkdir(parents=True, exist_ok=True)
     description = {
         "configuration": wanted,
+        "learner": learner,
         "status": "new",
         "started": now(),
         "finished": None,
         "error": None,
         "machine": {"system": platform.platform(), "processor": platform.machine(), "cores": os.cpu_count()},
-    } | software()
-    _write(folder, description)
+    }
+    _write(folder, description | more | software())
 
 
-def _check_same(folder: Path, wanted: dict[str, Any]) -> None:
-    found = read_description(folder)["configuration"]
+def _check_same(folder: Path, wanted: dict[str, Any], learner: dict[str, Any] | None) -> None:
+    """A setting that is given now, and was the default then, is no difference."""
+    description = read_description(folder)
+    found, used = description["configuration"], description.get("learner")
     differing = sorted(key for key in {*wanted, *found} if wanted.get(key) != found.get(key))
+    if differing == ["settings"] and learner is not None and used is not None:
+        found, wanted = used, json.loads(json.dumps(learner))
+        differing = sorted(key for key in {*wanted, *found} if wanted.get(key) != found.get(key))
     if differing:
         shown = ", ".join(f"{key}: {found.get(key)!r} there, {wanted.get(key)!r} now" for key in differing)
         raise SettingError(f"{folder} holds a run with another configuration ({shown}); give another folder")
 
 
+@functools.cache
 def software() -> dict[str, Any]:
     import torch
 
@@ -101,7 +114,10 @@ def only_one(folders: Sequence[Path]) -> Iterator[None]:
     """One process at a time works in a folder."""
     with contextlib.ExitStack() as locks:
         for folder in folders:
-            folder.mkdir(parents=True, exist_ok=True)
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise SettingError(f"the output folder {folder} cannot be made: {error.strerror}") from error
             try:
                 locks.enter_context(filelock.FileLock(folder / ".lock", timeout=LOOK))
             except filelock.Timeout:

@@ -54,18 +54,30 @@ class Job:
     settings: tuple[tuple[str, Any], ...] = ()  # of the learner, where they are not the paper's
     every: int | None = None  # evaluates every so many epochs, too
 
+    def __post_init__(self) -> None:
+        for name in ("options", "settings"):  # in whatever order they were given
+            object.__setattr__(self, name, tuple(sorted(getattr(self, name))))
+
+    @property
+    def changes(self) -> tuple[tuple[str, Any], ...]:
+        """What is not the paper's in how it is trained."""
+        given = {"epochs": self.epochs, "every": self.every}
+        return (*self.settings, *((name, value) for name, value in given.items() if value is not None))
+
+    @property
+    def variant(self) -> tuple[tuple[str, Any], ...]:
+        """All that tells it from other jobs of the same stream and method."""
+        return (*self.options, *self.changes)
+
     @property
     def name(self) -> str:
-        own = [f"{name}={value}" for name, value in (*self.options, *self.settings)]
+        own = [f"{name}={value}" for name, value in self.variant]
         return " ".join([self.stream, *self.method.name.split("/"), *own])
 
     def folder(self, out: Path) -> Path:
         """stream/method, with one folder a seed inside."""
         stream = "_".join([self.stream, *(f"{name}-{value}" for name, value in self.options)])
-        changes = [f"{name}-{value}" for name, value in self.settings]
-        changes += [f"{self.epochs}-epochs"] if self.epochs else []
-        changes += [f"every-{self.every}"] if self.every else []
-        method = "_".join([*self.method.name.split("/"), *changes])
+        method = "_".join([*self.method.name.split("/"), *(f"{n}-{value}" for n, value in self.changes)])
         return out / _plain(stream) / _plain(method)
 
     @property
@@ -98,17 +110,17 @@ def _plain(text: str) -> str:
 FILE = "sweep.json"
 
 
-def as_json(jobs: Iterable[Job]) -> bytes:
-    return json.dumps({"jobs": [asdict(job) for job in jobs]}, indent=1).encode()
+def as_json(cohorts: Iterable[Job]) -> bytes:
+    return json.dumps({"cohorts": [asdict(job) for job in cohorts]}, indent=1).encode()
 
 
-def read_jobs(out: Path) -> list[Job]:
-    """The jobs of all sweeps into a folder; none, if there were none."""
+def read_cohorts(out: Path) -> list[Job]:
+    """The cohorts of all sweeps into a folder; none, if there were none."""
     path = out / FILE
     if not path.is_file():
         return []
     try:
-        found = json.loads(path.read_text())["jobs"]
+        found = json.loads(path.read_text())["cohorts"]
         return [_job(**one) for one in found]
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise LoadError(f"{path} cannot be read: {error}") from error
@@ -120,9 +132,20 @@ def _job(method: dict[str, str], seeds: list[int], **rest: Any) -> Job:
     return Job(method=Method(**method), seeds=tuple(seeds), **rest)
 
 
-def merged(jobs: Sequence[Job]) -> list[Job]:
-    """Jobs that differ in their seeds only, as one."""
-    seeds: dict[Job, set[int]] = {}
+def plan(jobs: Sequence[Job], planned: Sequence[Job], size: int) -> list[Job]:
+    """The cohorts of these jobs: those that were planned before, and new ones for all other seeds.
+
+    Which seeds are trained together is settled once: in other company, sums are rounded otherwise.
+    """
+    here = Path()
+    before: dict[Path, list[Job]] = {}
+    for cohort in planned:
+        before.setdefault(cohort.folder(here), []).append(cohort)
+    found = []
     for job in jobs:
-        seeds.setdefault(replace(job, seeds=()), set()).update(job.seeds)
-    return [replace(job, seeds=tuple(sorted(found))) for job, found in seeds.items()]
+        known = before.get(job.folder(here), [])
+        found += [replace(c, data_dir=job.data_dir) for c in known if set(c.seeds) & set(job.seeds)]
+        settled = {seed for cohort in known for seed in cohort.seeds}
+        new = [seed for seed in job.seeds if seed not in settled]
+        found += [replace(job, seeds=tuple(new[i : i + size])) for i in range(0, len(new), size)]
+    return list(dict.fromkeys(found))

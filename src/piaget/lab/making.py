@@ -49,6 +49,11 @@ def make(
     """The learners and streams of a cohort; raises an error if a task could not be learned."""
     streams = [make_stream(configuration, seed, data_dir) for seed in seeds]
     learners = [make_learner(configuration, seed, len(streams[0])) for seed in seeds]
+    initial = learners[0].settings.initial_tasks
+    if initial > len(streams[0]):
+        raise SettingError(
+            f"initial_tasks={initial}, but the stream has {len(streams[0])} tasks; expected no more"
+        )
     _check_stream(learners[0], streams[0])
     return learners, streams
 
@@ -80,7 +85,8 @@ def _algorithm(name: str, epochs: int, given: dict[str, Any]) -> Algorithm:
                 f"adapt_every is no setting of the algorithm {name!r}: it adapts in every epoch"
             )
         if every < 2 or epochs % every:
-            raise SettingError(f"adapt_every={every}; expected 2 or more, and a divisor of {epochs} epochs")
+            allowed = ", ".join(str(n) for n in range(2, epochs + 1) if epochs % n == 0)
+            raise SettingError(f"adapt_every={every} with {epochs} epochs; expected one of {allowed}")
         schedule = Staged(struct_updates=epochs - epochs // every, adapt_freq=every - 1, comp_updates=1)
         made = replace(made, schedule=schedule)
     if threshold is not None:

@@ -44,8 +44,8 @@ class Preset:
         jobs = self.jobs(tuple(range(self.seeds)))
         known = [j.cost * s for j in jobs if (s := SECONDS.get((j.stream, j.method.structure))) is not None]
         if len(known) < len(jobs):
-            return "not measured"
-        return f"{duration(sum(known) / WORKERS)} on {WORKERS} cores"
+            return "time not measured"
+        return f"about {duration(sum(known) / WORKERS)} on {WORKERS} cores"
 
     @property
     def expected(self) -> str:
@@ -146,7 +146,7 @@ PRESETS = {
 }  # fmt: skip
 
 
-def quick(jobs: list[Job]) -> list[Job]:
+def quick(jobs: list[Job], epochs: int | None = None) -> list[Job]:
     """A version of a minute: few tasks, samples and epochs. It shows that all works, not how well."""
     from piaget.streams import stream_options
 
@@ -156,6 +156,11 @@ def quick(jobs: list[Job]) -> list[Job]:
         options = {key: value for key, value in small.items() if key in stream_options(job.stream)}
         settings = tuple((key, 2 if key == "adapt_every" else value) for key, value in job.settings)
         made.append(
-            replace(job, epochs=2, options=tuple((options | dict(job.options)).items()), settings=settings)
+            replace(
+                job,
+                epochs=epochs or 2,
+                options=tuple((options | dict(job.options)).items()),
+                settings=settings,
+            )
         )
     return list(dict.fromkeys(made))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,9 +26,10 @@ class Progress:
     epochs: int
     components: int  # of the first run
     metric: str | None  # of the scores; None: nothing was evaluated yet
-    current: float | None  # the task being learned, where it is evaluated while it is learned
+    current: float | None  # the task being learned; known when it is done, or evaluated on the way
     past: float | None  # the mean over all other tasks
-    done: float  # the share of the work, 0 to 1
+    begun_at: float  # the share of the work that was done when it began, or went on
+    done: float  # the share that is done, 0 to 1
     seconds: float  # worked so far, also before an interruption
     left: float | None  # seconds
 
@@ -41,6 +42,8 @@ class Tracker:
         self.tasks, self.done = tasks, done
         self._done_before, self._seconds_before, self._began = done, seconds, time.monotonic()
         self._scores: dict[str, dict[tuple[int, str], float]] = {}  # {metric: {(seed, task): value}}
+        self.current: dict[int, str] = {}  # {seed: task}: runs may learn tasks in different orders
+        self._last: Progress | None = None
 
     def rows(self, rows: Iterable[Row]) -> None:
         for row in rows:
@@ -55,23 +58,35 @@ class Tracker:
         share = report.epoch / report.epochs
         # The initial tasks are learned together: as much work as one after the other.
         self.done = (task * share if report.stage == "initialization" else task - 1 + share) / self.tasks
-        metric, current, past = self.latest(report.task)
-        return Progress(
+        metric, current, past = self.latest(self.current or {report.seed: report.task})
+        self._last = Progress(
             task, self.tasks, report.task, report.stage, report.epoch, report.epochs, report.components,
-            metric, current, past, self.done, self.seconds, self._left(),
+            metric, current, past, self._done_before, self.done, self.seconds, self._left(),
         )  # fmt: skip
+        return self._last
+
+    def after(self, task: int) -> Progress | None:
+        """The last progress of a task again, with what was evaluated since. None: it only waits."""
+        if self._last is None or self._last.task != task:
+            return None
+        metric, current, past = self.latest(self.current)
+        return replace(self._last, metric=metric, current=current, past=past, seconds=self.seconds)
 
     def _left(self) -> float | None:
         new = self.done - self._done_before
         return (time.monotonic() - self._began) * (1 - self.done) / new if new > 0 else None
 
-    def latest(self, task: str) -> tuple[str | None, float | None, float | None]:
-        """The metric, and the scores of a task and of all others. Of several metrics, that of most tasks."""
+    def latest(self, tasks: Mapping[int, str]) -> tuple[str | None, float | None, float | None]:
+        """The metric, and these runs' scores on a task each, and on all others.
+
+        Where tasks have different metrics, that of most of them.
+        """
         if not self._scores:
             return None, None, None
-        metric, found = max(self._scores.items(), key=lambda item: len(item[1]))
-        current = [value for (_, name), value in found.items() if name == task]
-        past = [value for (_, name), value in found.items() if name != task]
+        metric, every = max(self._scores.items(), key=lambda item: len(item[1]))
+        found = {(seed, name): value for (seed, name), value in every.items() if seed in tasks}
+        current = [value for (seed, name), value in found.items() if name == tasks[seed]]
+        past = [value for (seed, name), value in found.items() if name != tasks[seed]]
         return metric, _mean(current), _mean(past)
 
 

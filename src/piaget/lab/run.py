@@ -24,12 +24,13 @@ from pathlib import Path
 from typing import Any
 
 from piaget.cohort import Cohort
-from piaget.errors import SettingError
+from piaget.errors import LoadError, SettingError
 from piaget.evaluation import EpochReport, Row
 from piaget.lab import checkpoint, folder
 from piaget.lab.progress import Progress, Tracker, duration, score
 from piaget.lab.rows import RowFile, read_rows
 from piaget.learner import Learner
+from piaget.settings import to_json
 from piaget.tasks import Stream, Task
 
 OnProgress = Callable[[Progress], None]
@@ -52,6 +53,7 @@ def run(
     out: Path,
     configuration: dict[str, Any],
     on_progress: OnProgress | None = None,
+    data_dir: str | None = None,
 ) -> list[Path]:
     """Learns all tasks of each stream with its learner; the folders of the runs.
 
@@ -64,7 +66,8 @@ def run(
     runs = {one.seed: one for one in made}
     with folder.only_one(folders):
         for one in runs.values():
-            folder.begin(one.folder, configuration, one.seed)
+            learner = to_json(one.learner.settings)
+            folder.begin(one.folder, configuration, one.seed, learner, data_dir=data_dir)
         every = configuration["every"]
         for cohort in begun_cohorts(out, seeds):  # in the same company: then the same numbers come out
             _train([runs[seed] for seed in cohort], every, on_progress)
@@ -77,7 +80,10 @@ def run_folders(out: Path, seeds: Sequence[int]) -> list[Path]:
 
 
 def is_done(path: Path) -> bool:
-    return (path / "run.json").is_file() and folder.read_description(path)["status"] == "done"
+    """A description that cannot be read is not done: whoever runs it will say so."""
+    with contextlib.suppress(LoadError):
+        return folder.read_description(path)["status"] == "done"
+    return False
 
 
 def begun_cohorts(out: Path, seeds: Sequence[int]) -> list[list[int]]:
@@ -115,12 +121,13 @@ def _train(runs: Sequence[_Run], every: int | None, on_progress: OnProgress | No
     try:
         _learn(runs, Keeper(place, learners, files, tracker), every, on_progress)
     except BaseException as error:
-        stopped = not isinstance(error, Exception) or isinstance(error, OSError)
-        status, trace = "stopped" if stopped else "failed", traceback.format_exc()
+        status, trace = _how_it_ended(error)
         with contextlib.suppress(OSError):  # the disk may be full
             for one in runs:
                 folder.note(one.folder, status=status, error=trace)
-                folder.log(one.folder, f"{status} at {100 * tracker.done:.1f} %\n{trace}")
+                folder.log(
+                    one.folder, f"{status} at {100 * tracker.done:.1f} %" + (f"\n{trace}" if trace else "")
+                )
         raise
     for one in runs:
         one.learner.save(one.folder / "learner")
@@ -130,6 +137,13 @@ def _train(runs: Sequence[_Run], every: int | None, on_progress: OnProgress | No
         )  # fmt: skip
         folder.log(one.folder, f"done in {duration(tracker.seconds)}")
     checkpoint.remove(place)
+
+
+def _how_it_ended(error: BaseException) -> tuple[str, str | None]:
+    """`interrupted` by the user, `stopped` by the system (a full disk), or `failed`."""
+    if not isinstance(error, Exception):
+        return "interrupted", None
+    return "stopped" if isinstance(error, OSError) else "failed", traceback.format_exc()
 
 
 def _learn(runs: Sequence[_Run], keeper: Keeper, every: int | None, on_progress: OnProgress | None) -> None:
@@ -148,7 +162,10 @@ def _learn(runs: Sequence[_Run], keeper: Keeper, every: int | None, on_progress:
                 keeper=keeper,
             )
             keeper.keep()
-            _log_task([runs[r] for r in todo], i, tasks[0].name, keeper.tracker)
+            for r in todo:
+                _log_task(runs[r], i, tasks[r].name, keeper.tracker)
+            if on_progress is not None and (last := keeper.tracker.after(i + 1)):
+                on_progress(last)
         past = [[*earlier, task.lean()] for earlier, task in zip(past, tasks, strict=True)]
 
 
@@ -156,6 +173,7 @@ def _on_epoch(
     task: int, first: int, tracker: Tracker, on_progress: OnProgress | None, report: EpochReport
 ) -> None:
     """All runs of a cohort are at the same epoch: the first one speaks for them."""
+    tracker.current[report.seed] = report.task
     if report.seed == first:
         progress = tracker.epoch(task, report)
         if on_progress is not None:
@@ -170,16 +188,15 @@ def _has(learner: Learner, task: Task) -> bool:
     return task.name in learner.tasks or task.name in learner.pending
 
 
-def _log_task(runs: Sequence[_Run], i: int, name: str, tracker: Tracker) -> None:
-    metric, current, past = tracker.latest(name)
+def _log_task(one: _Run, i: int, name: str, tracker: Tracker) -> None:
+    metric, current, past = tracker.latest({one.seed: name})
     scores = [
         f"{score(metric, current)} on it" if current is not None else "waits for the other initial ones"
     ]
     scores += [f"{score(metric, past)} on the others"] if past is not None and current is not None else []
-    for one in runs:
-        components = f"{one.learner.components} components; " if one.learner.components else ""
-        text = f"task {i + 1} of {len(one.stream)}, {name}: {', '.join(scores)}; {components}"
-        folder.log(one.folder, text + f"{duration(tracker.seconds)} so far")
+    components = f"{one.learner.components} components; " if one.learner.components else ""
+    text = f"task {i + 1} of {len(one.stream)}, {name}: {', '.join(scores)}; {components}"
+    folder.log(one.folder, text + f"{duration(tracker.seconds)} so far")
 
 
 def _peak_memory() -> int | None:

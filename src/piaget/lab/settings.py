@@ -17,6 +17,7 @@ class Setting:
 
     name: str
     kind: Callable[[Any], Any]
+    values: str  # as `--help` shows them
     group: str
     help: str
 
@@ -60,29 +61,53 @@ MODEL, TRAINING, METHOD, MACHINE = "the model", "training", "the method's number
 SETTINGS = {
     setting.name: setting
     for setting in (
-        Setting("components", one_of("dense", "conv", "linear"), MODEL, "the kind of components"),
-        Setting("initial_components", whole, MODEL, "how many there are at first (4)"),
-        Setting("depth", whole, MODEL, "how many of them are applied one after the other (as many)"),
-        Setting("width", whole, MODEL, "units of dense components (64; cub, combined: 256)"),
-        Setting("channels", whole, MODEL, "channels of convolutional ones (50; omniglot: 53)"),
-        Setting("padding", whole_or_none, MODEL, "around images, for convolutional ones (1; omniglot: 0)"),
-        Setting("dropout", number, MODEL, "share of units that are dropped in training (0.5)"),
         Setting(
-            "encoder", one_of("learned", "fixed", "shared", "none"), MODEL, "a task's input map (learned)"
+            "components",
+            one_of("dense", "conv", "linear"),
+            "dense|conv|linear",
+            MODEL,
+            "the kind of components",
         ),
-        Setting("decoder", one_of("learned", "shared"), MODEL, "a task's output map (learned)"),
-        Setting("batch_size", batch, TRAINING, "samples a step, or all (32; linear: all)"),
-        Setting("learning_rate", number, TRAINING, "of Adam (0.001)"),
-        Setting("initial_tasks", whole, TRAINING, "so many tasks are initialized together (4)"),
-        Setting("initial_epochs", whole, TRAINING, "for so many epochs (as on any task)"),
+        Setting("initial_components", whole, "N", MODEL, "how many there are at first (4)"),
+        Setting("depth", whole, "N", MODEL, "how many of them are applied one after the other (as many)"),
+        Setting("width", whole, "N", MODEL, "units of dense components (64; cub, combined: 256)"),
+        Setting("channels", whole, "N", MODEL, "channels of convolutional ones (50; omniglot: 53)"),
         Setting(
-            "adapt_every", whole, METHOD, "components adapt in every so-manieth epoch (the last one only)"
+            "padding", whole_or_none, "N", MODEL, "around images, for convolutional ones (1; omniglot: 0)"
         ),
-        Setting("replay_size", whole, METHOD, "er: stored samples a task (a batch; objects: 5)"),
-        Setting("ewc_strength", number, METHOD, "ewc: lambda, how strongly components are held (0.001)"),
-        Setting("threshold", number, METHOD, "dynamic: relative gain that keeps a component (0.05)"),
-        Setting("device", str, MACHINE, "cpu, cuda, ... (cpu)"),
-        Setting("dtype", one_of("float32", "float64"), MACHINE, "of all numbers (float32)"),
+        Setting("dropout", number, "X", MODEL, "share of units that are dropped in training (0.5)"),
+        Setting(
+            "encoder",
+            one_of("learned", "fixed", "shared", "none"),
+            "learned|fixed|shared|none",
+            MODEL,
+            "a task's input map (learned; mnist, fashion, digits: fixed; pixel-mnist: shared)",
+        ),
+        Setting(
+            "decoder",
+            one_of("learned", "shared"),
+            "learned|shared",
+            MODEL,
+            "a task's output map (learned; pixel-mnist: shared)",
+        ),
+        Setting("batch_size", batch, "N|all", TRAINING, "samples a step, or all (32; linear: all)"),
+        Setting("learning_rate", number, "X", TRAINING, "of Adam (0.001)"),
+        Setting("initial_tasks", whole, "N", TRAINING, "so many tasks are initialized together (4)"),
+        Setting("initial_epochs", whole, "N", TRAINING, "for so many epochs (as on any task)"),
+        Setting(
+            "adapt_every",
+            whole,
+            "N",
+            METHOD,
+            "components adapt in every N-th epoch; a divisor of the epochs (only in the last)",
+        ),
+        Setting("replay_size", whole, "N", METHOD, "er: stored samples a task (a batch; objects: 5)"),
+        Setting("ewc_strength", number, "X", METHOD, "ewc: lambda, how strongly components are held (0.001)"),
+        Setting("threshold", number, "X", METHOD, "dynamic: relative gain that keeps a component (0.05)"),
+        Setting("device", str, "NAME", MACHINE, "cpu, cuda, ... (cpu)"),
+        Setting(
+            "dtype", one_of("float32", "float64"), "float32|float64", MACHINE, "of all numbers (float32)"
+        ),
     )
 }
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import contextlib
 import datetime
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from piaget.errors import LoadError
 from piaget.lab import checkpoint
 from piaget.lab.folder import at_work, read_description
-from piaget.lab.jobs import Job, read_jobs
+from piaget.lab.jobs import FILE, read_cohorts
 from piaget.lab.run import run_folders
 
 
@@ -21,13 +22,16 @@ class Found:
     """A run. `done`: the share of its work; `last`: when something was last kept."""
 
     folder: Path
-    status: str  # planned, new, running, stopped, failed, done; "interrupted": nobody works there any more
+    status: str  # see docs/lab.md
     done: float = 0.0
     last: str | None = None
     error: str | None = None
     together: int = 1  # so many runs are trained as one
     seconds: float = 0.0  # worked so far, on all of them
     left: float | None = None  # seconds of work for this run, as far as that can be known
+    seed: int | None = None
+    cost: float = 0.0  # expected, relative to other runs of a sweep
+    alike: Any = None  # stream and options
 
     @property
     def whole(self) -> float | None:
@@ -36,30 +40,40 @@ class Found:
 
 
 def runs_below(out: Path) -> list[Found]:
-    """All runs in a folder and below, and those that a sweep there still has to begin."""
+    """All runs in a folder and below, and those that sweeps there still have to begin."""
     found = {path.parent: _found(path.parent) for path in sorted(out.rglob("run.json"))}
     planned = {
-        path: job for job in read_jobs(out) for path in run_folders(job.folder(out), job.seeds)
-    }  # fmt: skip
-    for path in planned:
-        found.setdefault(path, Found(path, "planned"))
+        path: job
+        for file in sorted(out.rglob(FILE))
+        for job in read_cohorts(file.parent)
+        for path in run_folders(job.folder(file.parent), job.seeds)
+    }
+    for path, job in planned.items():
+        found.setdefault(path, Found(path, "planned", seed=int(path.name.removeprefix("seed-"))))
+        found[path].cost = job.cost / len(job.seeds)
+        found[path].alike = (job.stream, job.options)
+    rates = _Rates(found.values())
     for run in found.values():
-        if run.status != "done" and run.whole is not None:
-            run.left = run.whole * (1 - run.done)
-        elif run.status != "done" and run.folder in planned:
-            run.left = _guess(planned[run.folder], [(found[p], job) for p, job in planned.items()])
+        if run.status != "done":
+            run.left = run.whole * (1 - run.done) if run.whole is not None else rates.guess(run)
     return list(found.values())
 
 
-def _guess(job: Job, known: Sequence[tuple[Found, Job]]) -> float | None:
-    """By runs on the same stream, or else by all, and what they cost relative to this one."""
-    same = [(run, other) for run, other in known if other.stream == job.stream and run.whole is not None]
-    rates = [run.whole / _cost(o) for run, o in same or known if run.whole is not None]
-    return statistics.fmean(rates) * _cost(job) if rates else None
+class _Rates:
+    """What runs took relative to what was expected: to guess how long others will take."""
 
+    def __init__(self, runs: Iterable[Found]) -> None:
+        self.all: list[float] = []
+        self.alike: dict[Any, list[float]] = {}
+        for run in runs:
+            if run.whole is not None and run.cost:
+                self.all.append(run.whole / run.cost)
+                self.alike.setdefault(run.alike, []).append(run.whole / run.cost)
 
-def _cost(job: Job) -> float:
-    return job.cost / len(job.seeds)
+    def guess(self, run: Found) -> float | None:
+        """By runs on the same stream, or else by all."""
+        rates = self.alike.get(run.alike, self.all)
+        return statistics.fmean(rates) * run.cost if rates and run.cost else None
 
 
 def time_left(runs: Sequence[Found]) -> float | None:
@@ -74,8 +88,11 @@ def time_left(runs: Sequence[Found]) -> float | None:
 
 
 def _found(folder: Path) -> Found:
-    described = read_description(folder)
-    status, error = str(described["status"]), described.get("error")
+    try:
+        described = read_description(folder)
+    except LoadError as error:
+        return Found(folder, "unreadable", error=str(error))
+    status, trace = str(described["status"]), described.get("error")
     if status == "running" and not at_work(folder):
         status = "interrupted"
     together = described.get("together") or [described["configuration"].get("seed")]
@@ -84,8 +101,9 @@ def _found(folder: Path) -> Found:
     if rows.is_file():
         changed = datetime.datetime.fromtimestamp(rows.stat().st_mtime, datetime.UTC)
         last = changed.isoformat(timespec="seconds")
-    shown = None if error is None else str(error).strip().splitlines()[-1]
-    return Found(folder, status, far[0], last, shown, len(together), far[1])
+    shown = None if trace is None else str(trace).strip().splitlines()[-1]
+    seed = described["configuration"].get("seed")
+    return Found(folder, status, far[0], last, shown, len(together), far[1], seed=seed)
 
 
 def _how_far(folder: Path, described: dict[str, Any], together: Sequence[int]) -> tuple[float, float]:

@@ -6,20 +6,22 @@ sweep again skips what is done, and goes on with what was interrupted.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import wait
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
+from piaget.errors import PiagetError
 from piaget.lab import folder, jobs as plain
 from piaget.lab.executors import Executor, Send
 from piaget.lab.jobs import Job
 from piaget.lab.making import make
 from piaget.lab.progress import Progress
-from piaget.lab.run import begun_cohorts, is_done, run, run_folders
+from piaget.lab.run import is_done, run, run_folders
 from piaget.storage import write_atomically
 
 ATTEMPTS = 3  # at a cohort whose worker dies (killed, out of memory)
@@ -58,43 +60,42 @@ def run_job(job: Job, out: Path, send: Send) -> None:
     run(learners, streams, job.folder(out), job.configuration, on_progress)
 
 
-def cohorts(jobs: Sequence[Job], out: Path, workers: int, size: int | None = None) -> list[Job]:
-    """What is still to do, cut into cohorts; the longest ones first.
+def cohort_size(jobs: Sequence[Job], workers: int) -> int:
+    """As many as are useful, but so that no worker is idle."""
+    return max(1, min(COHORT, math.ceil(sum(len(job.seeds) for job in jobs) / workers)))
 
-    Seeds that were interrupted together go on together. The others are spread over all workers, but
-    not more than `size` in one.
-    """
-    begun, new = [], []
-    for job in jobs:
-        place = job.folder(out)
-        groups = begun_cohorts(place, job.seeds)
-        busy = {seed for group in groups for seed in group}
-        left = [s for s in job.seeds if s not in busy and not is_done(run_folders(place, [s])[0])]
-        begun += [replace(job, seeds=tuple(group)) for group in groups]
-        new += [replace(job, seeds=tuple(left))] if left else []
-    fair = math.ceil(sum(len(job.seeds) for job in new) / workers)
-    size = size or max(1, min(COHORT, fair))
-    cut = [replace(job, seeds=job.seeds[i : i + size]) for job in new for i in range(0, len(job.seeds), size)]
-    return sorted(begun + cut, key=lambda job: job.cost, reverse=True)
+
+def all_done(job: Job, out: Path) -> bool:
+    return all(is_done(path) for path in run_folders(job.folder(out), job.seeds))
 
 
 def run_jobs(
     jobs: Sequence[Job], out: Path, executor: Executor, report: Report, size: int | None = None
 ) -> dict[Job, str]:
-    """Runs what is not done yet; returns the failed cohorts with their tracebacks."""
+    """Runs what is not done yet, the longest first; returns the failed cohorts with their tracebacks."""
     with folder.only_one([out]):
-        planned = plain.merged([*plain.read_jobs(out), *jobs])
-        write_atomically(out / plain.FILE, plain.as_json(planned))
-        todo = cohorts(jobs, out, executor.workers, size)
-        for job in todo:
-            report(Event(job, "waiting"))
-        failed: dict[Job, str] = {}
-        if todo:
-            with executor:
-                for job, error in _run_all(todo, out, executor, report):
-                    failed[job] = error
-                    _record(job, out, error)
+        if all(all_done(job, out) for job in jobs):
+            return {}
+        with executor:
+            before = plain.read_cohorts(out)
+            planned = plain.plan(jobs, before, size or cohort_size(jobs, executor.workers))
+            others = [c for c in before if c.folder(out) not in {job.folder(out) for job in jobs}]
+            kept = [c for c in before if c not in others and not _among(c, planned)]
+            write_atomically(out / plain.FILE, plain.as_json([*others, *kept, *planned]))
+            todo = [cohort for cohort in planned if not all_done(cohort, out)]
+            todo.sort(key=lambda job: job.cost, reverse=True)
+            for job in todo:
+                report(Event(job, "waiting"))
+            failed: dict[Job, str] = {}
+            for job, error in _run_all(todo, out, executor, report):
+                failed[job] = error
+                _record(job, out, error)
         return failed
+
+
+def _among(cohort: Job, planned: Sequence[Job]) -> bool:
+    here = Path()
+    return any(cohort.folder(here) == p.folder(here) and cohort.seeds == p.seeds for p in planned)
 
 
 def _run_all(todo: Sequence[Job], out: Path, executor: Executor, report: Report) -> Iterator[tuple[Job, str]]:
@@ -123,7 +124,9 @@ def _run_all(todo: Sequence[Job], out: Path, executor: Executor, report: Report)
 def _record(job: Job, out: Path, error: str) -> None:
     """A run that failed before it began, or with its worker, could not record that itself."""
     for path, seed in zip(run_folders(job.folder(out), job.seeds), job.seeds, strict=True):
-        folder.begin(path, job.configuration, seed)
-        if folder.read_description(path)["status"] not in ("failed", "done"):
-            folder.note(path, status="failed", error=error)
-            folder.log(path, f"failed\n{error}")
+        # Where somebody else works, or where there is another run, nothing is written.
+        with contextlib.suppress(PiagetError), folder.only_one([path]):
+            folder.begin(path, job.configuration, seed)
+            if folder.read_description(path)["status"] not in ("failed", "done"):
+                folder.note(path, status="failed", error=error)
+                folder.log(path, f"failed\n{error}")

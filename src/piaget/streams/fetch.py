@@ -33,12 +33,13 @@ ATTEMPTS, TIMEOUT, PAUSE, CHUNK = 4, 30.0, 1.0, 1 << 18  # per address; seconds;
 
 def folders(data_dir: str | os.PathLike[str] | None) -> list[Path]:
     """Where files are looked for, in order."""
-    given = {"the data folder": data_dir, "PIAGET_DATA names": os.environ.get("PIAGET_DATA")}
+    given = {"": data_dir, "PIAGET_DATA: ": os.environ.get("PIAGET_DATA")}
     named = {what: Path(folder).expanduser() for what, folder in given.items() if folder}
     for what, folder in named.items():
         if not folder.is_dir():
             raise DataError(
-                f"{what} {folder}, which does not exist, or is no folder; create it, or give another"
+                f"{what}the data folder {folder} {'is no folder' if folder.exists() else 'does not exist'}; "
+                "create it, or give another"
             )
     return [*named.values(), user_cache_path("piaget") / "data"]
 
