@@ -38,14 +38,15 @@ def record(monkeypatch, learner: piaget.Learner, tasks: list[piaget.Task]) -> Re
     def plan_part(self, part):
         drawn = plan(self, part)
         count = len(drawn.index) * len(self.passes)
-        noise = list(islice(drawn.noise, count))
+        noise = list(islice(drawn.noise or [], count))
         recording.epochs.append(
             {"stage": self, "name": self.name, "tasks": [r.name for r, _, _ in self.data],
              "part": part, "plan": drawn, "noise": noise, "passes": self.passes}
         )  # fmt: skip
-        return replace(drawn, noise=iter(noise))
+        return replace(drawn, noise=iter(noise) if drawn.noise is not None else None)
 
     monkeypatch.setattr(stages.Stage, "_plan_part", plan_part)
+    monkeypatch.setattr(stages.Stage, "epochs_alike", False)  # else only the first one is planned
     for name in ("begin", "begin_initialization"):
         original = getattr(lifecycle, name)
 
@@ -159,7 +160,7 @@ class Replayed:
             used = plan.index[s][plan.weight[s]].tolist()
             versions = []
             for p in range(len(passes)):
-                masks = self._masks(part, epoch["noise"][s * len(passes) + p], len(used))
+                masks = self._masks(part, epoch["noise"] and epoch["noise"][s * len(passes) + p], len(used))
                 versions.append(group(rows, used, masks))
             batches.append(versions)
         return batches
@@ -168,7 +169,7 @@ class Replayed:
         dropout = self.settings.components.dropout
         if dropout == 0:
             return None
-        keep = unpack(noise, part.loss.shapes[1:], dropout, torch.float64)
+        keep = unpack(noise, part.loss.shapes[1:], self.settings.components, torch.float64)
         return [k[:count] for k in keep]  # per depth (B, slots, ...)
 
     def _decide(self, task: int) -> None:

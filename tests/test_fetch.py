@@ -290,7 +290,7 @@ def test_folders_that_do_not_exist(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "data").mkdir()
     assert fetch.folders("~/data")[0] == tmp_path / "data"
-    with pytest.raises(DataError, match=r"the data folder .*nowhere, which does not exist"):
+    with pytest.raises(DataError, match=r"the data folder .*nowhere does not exist"):
         fetch.folders(tmp_path / "nowhere")
     monkeypatch.setenv("PIAGET_DATA", str(tmp_path / "mistyped"))
     with pytest.raises(DataError, match=r"PIAGET_DATA names .*mistyped, which does not exist"):

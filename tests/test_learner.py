@@ -5,7 +5,8 @@ import pytest
 import torch
 
 import piaget
-from piaget.trees import flatten
+from piaget import stages
+from piaget.trees import flatten, leaves
 from tests.small import binary_tasks, make_task, mixed_tasks
 
 SMALL = {
@@ -348,3 +349,16 @@ def test_linear_replay_keeps_ten_samples_a_task():
     for task in binary_tasks(3):
         learner.learn(task)
     assert [len(stored["y"]) for stored in learner._state.memory.values()] == [10, 10, 10]
+
+
+def test_epochs_that_are_alike_are_planned_once(monkeypatch):
+    """Linear models take all samples at once: the batch of the first epoch is that of all."""
+    results = []
+    for _ in range(2):
+        learner = piaget.Learner("linear", "er", "compositional", epochs=20, initial_tasks=2)
+        for task in binary_tasks(4):
+            learner.learn(task)
+        results.append(learner._state)
+        monkeypatch.setattr(stages.Stage, "epochs_alike", False)
+    for one, two in zip(*(leaves(state.components) for state in results), strict=True):
+        assert torch.equal(one, two)

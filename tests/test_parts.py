@@ -21,7 +21,7 @@ def test_algorithm_1_schedule():
 def test_dropout_bits_have_the_right_share_and_scale(dropout):
     shapes = [(5, 3), (7,)]
     bits = draw_bits(torch.Generator().manual_seed(0), (200, 4, packed_bytes(shapes)), dropout)
-    keep = unpack(bits, shapes, dropout, torch.float64)
+    keep = unpack(bits, shapes, piaget.Dense(dropout=dropout), torch.float64)
     assert [tuple(k.shape) for k in keep] == [(200, 4, 5, 3), (200, 4, 7)]
     flat = torch.cat([k.flatten() for k in keep])
     assert set(flat.unique().tolist()) == {0.0, 1 / (1 - dropout)}
@@ -127,7 +127,7 @@ def test_nothing_strays_to_another_device(kind):
     moments = new_moments({"w": torch.zeros(2, 3, device="meta")}, (2,), "meta")
     assert moments["count"].device.type == "meta"
     bits = torch.zeros(3, 2, 1, dtype=torch.uint8, device="meta")
-    assert unpack(bits, [(4,)], 0.5, torch.float32)[0].device.type == "meta"
+    assert unpack(bits, [(4,)], piaget.Dense(), torch.float32)[0].device.type == "meta"
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

@@ -18,6 +18,7 @@ import pytest
 
 from piaget.cli import main
 from piaget.evaluation import EpochReport
+from piaget.lab.checkpoint import how_far
 from piaget.lab.progress import Tracker, duration, score
 from piaget.lab.rows import read_rows
 
@@ -126,7 +127,9 @@ def test_a_sweep_says_what_is_left_and_goes_on(tmp_path, capsys):
     long = [*SWEEP, "--workers", "1", "--quiet", "--out", str(tmp_path)]
     long[long.index("--epochs") + 1] = "500"
     process = subprocess.Popen([sys.executable, "-m", "piaget", *long], start_new_session=True)
-    while process.poll() is None and not list(tmp_path.rglob("checkpoint.json")):
+    while process.poll() is None and not any(
+        how_far(path.parent).done > 0 for path in tmp_path.rglob("checkpoint.json")
+    ):
         time.sleep(0.02)
     assert main(long) == 2  # a second sweep there
     assert "another process is working there" in capsys.readouterr().err

@@ -18,7 +18,7 @@ from piaget.curvature import as_matrices, from_matrices, nearest_kronecker, samp
 from piaget.errors import SettingError
 from piaget.model import Model
 from piaget.tasks import Kind
-from piaget.trees import Tree, map_tree, resize
+from piaget.trees import Tree, map_tree, resize, rounded
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +119,13 @@ class KroneckerEWC(Adaptation):
             raise SettingError(f"EWC strength {self.strength}; expected 0 or more")
 
     def constants(self, memory: Tree, k: int) -> Tree:
+        """For a few tasks more than there are: factors of zero, so that few different forms occur."""
+        return {
+            part: tree if part == "anchor" else map_tree(lambda t: resize(t, 0, rounded(len(t), 2)), tree)
+            for part, tree in self._for_components(memory, k).items()
+        }
+
+    def _for_components(self, memory: Tree, k: int) -> Tree:
         axis = {"left": 1, "right": 1, "anchor": 0}
         return {
             part: map_tree(lambda t, a=axis[part]: resize(t, a, k), tree) for part, tree in memory.items()
@@ -147,7 +154,7 @@ class KroneckerEWC(Adaptation):
             finished.generator,
         )
         k = len(finished.visible)
-        memory = self.constants(memory, k)
+        memory = self._for_components(memory, k)
         matrices = as_matrices(finished.params["components"])
         new: Tree = {"left": {}, "right": {}, "anchor": {}}
         for name, g in as_matrices(gradients, lead=2).items():

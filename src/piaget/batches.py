@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from piaget.noise import draw_bits
-from piaget.trees import Tree, resize
+from piaget.trees import Tree, resize, rounded
 
 NOISE_BLOCK = 2**25  # bytes of dropout bits drawn at a time
 
@@ -23,7 +23,7 @@ class PartPlan:
     weight: Tensor  # (S, B)
     touched: Tensor  # (S, P, k): the components that some sample of the batch may use
     own: Tensor  # (S,): does the batch hold a sample of the current task?
-    noise: Iterator[Tensor]  # S * P packed dropout bits (B, slots, bytes)
+    noise: Iterator[Tensor] | None  # S * P packed dropout bits (B, slots, bytes); None without dropout
 
 
 def draw_plan(
@@ -44,9 +44,10 @@ def draw_plan(
     first k slots. noise_shape: (slots, bytes) of the dropout bits of one sample.
     """
     n = len(bank["column"])
-    size = batch or n
+    size = batch or rounded(n)
     steps = math.ceil(n / size)
-    order = torch.randperm(n, generator=generator)
+    # All samples in one batch need no shuffling.
+    order = torch.arange(n) if batch is None else torch.randperm(n, generator=generator)
     index = resize(order, 0, steps * size).view(steps, size)
     weight = (torch.arange(steps * size) < n).view(steps, size)
     seen = visible[..., :k].cpu()
@@ -57,17 +58,14 @@ def draw_plan(
         own = ((whose == 0) & weight).any(1)
     hidden = torch.tensor(passes)[:, None] & candidate[:k].cpu()  # (P, k)
     touched = seen.expand(steps, k)[:, None] & ~hidden
-    noise = _draw_noise(generator, steps * len(passes), (size, *noise_shape), dropout)
+    noise = _draw_noise(generator, steps * len(passes), (size, *noise_shape), dropout) if dropout else None
     return PartPlan(index, weight, touched, own, noise)
 
 
 def _draw_noise(
     generator: torch.Generator, steps: int, shape: tuple[int, int, int], dropout: float
 ) -> Iterator[Tensor]:
-    """Packed bits for each step, a block of steps at a time. Without dropout, nothing is drawn."""
-    if dropout == 0:
-        yield from (torch.zeros(*shape[:2], 0, dtype=torch.uint8) for _ in range(steps))
-        return
+    """Packed bits for each step, a block of steps at a time."""
     block = max(1, NOISE_BLOCK // math.prod(shape))
     for start in range(0, steps, block):
         yield from draw_bits(generator, (min(block, steps - start), *shape), dropout)

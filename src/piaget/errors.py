@@ -34,3 +34,7 @@ class DataNote(UserWarning):
 
 class PackageError(PiagetError):
     """A package that is an optional extra is needed, and not installed."""
+
+
+class CompileNote(UserWarning):
+    """A step runs slower than it could."""

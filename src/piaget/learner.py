@@ -16,6 +16,7 @@ from torch import Tensor
 from piaget import lifecycle, objective, storage
 from piaget.adaptation import Adaptation, Frozen
 from piaget.checks import check_same, check_task
+from piaget.compiled import CompileMode
 from piaget.components import Components
 from piaget.encoding import Encoding
 from piaget.errors import SettingError, UnknownTaskError
@@ -46,6 +47,7 @@ class Learner:
     components: "dense", "conv", "linear", or a `Components`, such as `Dense(width=128)`
     encoder: "learned" or "fixed" (one a task), "shared" (by all tasks), "none"
     initial_tasks: so many tasks are initialized together
+    compile: "auto" (where there is enough work for it to pay), "always", or "never"
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class Learner:
         seed: int = 0,
         device: str = "cpu",
         dtype: str = "float32",
+        compile: CompileMode = "auto",
     ) -> None:
         settings = resolve(
             structure=structure,
@@ -85,6 +88,7 @@ class Learner:
             seed=seed,
             device=device,
             dtype=dtype,
+            compile=compile,
         )
         self._set(settings, State(torch.Generator().manual_seed(seed)))
 
@@ -213,6 +217,7 @@ class Learner:
         return Stage(
             name=name,
             epochs=epochs,
+            epochs_in_all=total if name == "initialization" else settings.stages().count(name),
             model=self.model,
             adaptation=settings.adaptation,
             expansion=settings.algorithm.expansion,
@@ -220,6 +225,7 @@ class Learner:
             state=state,
             data=[(state.records[task.name], *tensors(settings, task.train, task.scaling)) for task in tasks],
             after_epoch=after_epoch,
+            compile=settings.compile,
         )
 
     def _resume(self) -> Progress:

@@ -166,22 +166,23 @@ class BatchLoss:
     rows:   the batch: column (B,), value (B,); x (B, ...) if the encoder learns, else
             h (B, ...), which enters depth 0; first (B, k, ...) if depth 0's outputs are constant;
             with replay, task (B,): 0 for the current task, 1 + t for past task t.
-    weight: (B,) 1, or 0 for padding.  noise: packed dropout bits.  hide: (), hide the candidate.
+    weight: (B,) 1, or 0 for padding.  noise: packed dropout bits.
     """
 
     model: Model
     shapes: tuple[Shape, ...]
     replay: bool
+    hide: bool = False  # the candidate
 
-    def __call__(
-        self, params: Tree, fixed: Tree, rows: Tree, weight: Tensor, noise: Tensor, hide: Tensor
-    ) -> Tensor:
+    def __call__(self, params: Tree, fixed: Tree, rows: Tree, weight: Tensor, noise: Tensor) -> Tensor:
         model = self.model
         slot = fixed["slot"]
-        visible = fixed["visible"] & ~(slot & hide)
+        visible = fixed["visible"] & ~slot if self.hide else fixed["visible"]
         keep = self._keep(noise, weight.dtype)
-        h, first = self._depth_zero(params, rows), rows.get("first")
-        if "candidate" in params:
+        h, first = self._depth_zero(params, rows), None
+        if "first" in rows:
+            first = model.components.from_memory(rows["first"])
+        if "candidate" in params and not self.hide:
             candidate = params["candidate"]
             params = params | {"components": put(params["components"], candidate, slot)}
             if first is not None:
@@ -200,7 +201,7 @@ class BatchLoss:
     def _keep(self, noise: Tensor, dtype: torch.dtype) -> list[Any]:
         if self.model.components.dropout == 0:
             return [None] * self.model.depth
-        return unpack(noise, self.shapes[1:], self.model.components.dropout, dtype)
+        return unpack(noise, self.shapes[1:], self.model.components, dtype)
 
     def _depth_zero(self, params: Tree, rows: Tree) -> Tensor:
         if "x" not in rows:

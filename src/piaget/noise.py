@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from piaget.components import Shape
+from piaget.components import Components, Shape
 
 
 def packed_bytes(shapes: Sequence[Shape]) -> int:
@@ -38,13 +38,14 @@ def _table(dropout: float, dtype: torch.dtype, device: torch.device) -> Tensor:
     return (bits.to(dtype) / (1 - dropout)).to(device)
 
 
-def unpack(packed: Tensor, shapes: Sequence[Shape], dropout: float, dtype: torch.dtype) -> list[Tensor]:
+def unpack(packed: Tensor, shapes: Sequence[Shape], kind: Components, dtype: torch.dtype) -> list[Tensor]:
     """Packed bits (B, k, bytes) -> per depth the dropout multipliers (B, k, *shape)."""
     # One look-up of eight numbers a byte, instead of shifting, masking, converting and scaling.
-    keep = torch.nn.functional.embedding(packed.int(), _table(dropout, dtype, packed.device)).flatten(-2)
+    table = _table(kind.dropout, dtype, packed.device)
+    keep = torch.nn.functional.embedding(packed.int(), table).flatten(-2)
     sizes = [math.prod(shape) for shape in shapes]
-    keep = keep[..., : sum(sizes)]
-    return [
-        part.unflatten(-1, shape) if shape else part[..., 0]
-        for part, shape in zip(keep.split(sizes, -1), shapes, strict=True)
-    ]
+    found = []
+    for part, shape in zip(keep[..., : sum(sizes)].split(sizes, -1), shapes, strict=True):
+        order = kind.in_memory(torch.empty(shape, device="meta")).shape
+        found.append(kind.from_memory(part.unflatten(-1, order)) if shape else part[..., 0])
+    return found

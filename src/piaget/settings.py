@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 
 from piaget.adaptation import Adaptation, Frozen, KroneckerEWC, NaiveFineTuning, Replay, named_adaptation
+from piaget.compiled import CompileMode
 from piaget.components import Components, Conv, Dense, Linear, named_components
 from piaget.errors import LoadError, SettingError
 from piaget.expansion import ComponentDropout, Expansion, NoExpansion
@@ -67,6 +68,7 @@ class Settings:
     seed: int
     device: str
     dtype: str
+    compile: CompileMode
 
     @property
     def model(self) -> Model:
@@ -114,10 +116,13 @@ def resolve(
     seed: int,
     device: str,
     dtype: str,
+    compile: CompileMode,
 ) -> Settings:
     """Fills in the paper's values for what is not given, and checks that all fits together."""
     counts = {"initial_components": initial_components, "depth": depth, "epochs": epochs}
     counts |= {"initial_tasks": initial_tasks, "initial_epochs": initial_epochs}
+    if compile not in get_args(CompileMode):
+        raise SettingError(f"compile={compile!r}; expected auto, always or never")
     _check_counts(counts | {"batch_size": None if batch_size == "all" else batch_size})
     structure = named_structure(structure) if isinstance(structure, str) else structure
     adaptation = named_adaptation(adaptation) if isinstance(adaptation, str) else adaptation
@@ -148,6 +153,7 @@ def resolve(
         seed=seed,
         device=str(device),
         dtype=dtype,
+        compile=compile,
     )
     _check_fit(settings)
     return settings
@@ -230,7 +236,7 @@ def from_json(data: Any, given: dict[str, Any]) -> Settings:
     if not isinstance(data, dict) or set(data) - {"part"} != names:
         raise LoadError("the settings are incomplete or unknown")
     own = {name for name in names if _custom(data[name]) is not None}
-    refused = set(given) - own - {"device"}
+    refused = set(given) - own - {"device", "compile"}
     if refused:
         raise LoadError(
             f"{', '.join(sorted(refused))} cannot be given when loading: only the device, and parts of one's "

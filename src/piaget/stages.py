@@ -8,7 +8,7 @@ here, once. `Stage.plan` draws an epoch. `Stage.commit` takes the results back.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import NamedTuple
@@ -18,13 +18,14 @@ from torch import Tensor
 
 from piaget.adaptation import Adaptation
 from piaget.batches import PartPlan, draw_plan
+from piaget.compiled import CompileMode
 from piaget.expansion import Expansion
 from piaget.model import BatchLoss, Model
 from piaget.noise import packed_bytes
 from piaget.objective import describe, target_rows
 from piaget.schedule import StageName
 from piaget.state import State, TaskRecord, resize_moments, resize_own
-from piaget.trees import Tree, map_tree, resize
+from piaget.trees import Tree, map_tree, resize, rounded
 
 FIRST_OUTPUTS = 2**30  # bytes up to which depth 0's outputs are kept for a whole stage
 
@@ -57,20 +58,27 @@ class Size(NamedTuple):
     outputs: int  # columns
     features: int  # of inputs whose encoder learns
 
+    @classmethod
+    def of(cls, stages: Sequence[Stage]) -> Size:
+        """For all of them, and a little more: so that few different forms occur, and are compiled."""
+        slots, outputs, features = (max(sizes) for sizes in zip(*(s.size for s in stages), strict=True))
+        return cls(rounded(slots, 4), outputs, rounded(features))
+
 
 @dataclass(eq=False)
 class Stage:
     name: StageName
     epochs: int
+    epochs_in_all: int  # of this name on the task, also those that are done
     model: Model
     adaptation: Adaptation
     expansion: Expansion
     batch: int | None  # None: all samples at once
     state: State
     data: list[tuple[TaskRecord, Tensor, Tensor]]  # what learns; several only in initialization
-    after_epoch: Callable[
-        [Callable[[], None], bool], None
-    ]  # told of each epoch: how to commit, and if it must
+    # Told of each epoch: how to commit, and if it must.
+    after_epoch: Callable[[Callable[[], None], bool], None]
+    compile: CompileMode = "never"
 
     # --- what learns ---------------------------------------------------------------------------
 
@@ -121,6 +129,17 @@ class Stage:
             outputs=max(widths),
             features=max(0 if f is None else len(f) for f in self.features),
         )
+
+    @property
+    def epochs_alike(self) -> bool:
+        """All samples in one batch, and no noise: each epoch does the same."""
+        return self.batch is None and self.model.components.dropout == 0
+
+    @property
+    def steps(self) -> int:
+        """How many there are of one pass over the largest part, in all epochs of this name."""
+        largest = max(len(x) for _, x, _ in self.data) + sum(len(s["y"]) for s in self.replay)
+        return self.epochs_in_all * math.ceil(largest / (self.batch or largest))
 
     def noise_slots(self, k: int) -> int:
         return self.model.structure.noise_slots(k)
@@ -219,7 +238,9 @@ class Stage:
                 slots = next(iter(params["components"].values())).shape[0]
                 if len(h) * slots * math.prod(shape) * h.element_size() <= FIRST_OUTPUTS:
                     firsts = [
-                        model.structure.first_outputs(model.components, params["components"], part)
+                        model.components.in_memory(
+                            model.structure.first_outputs(model.components, params["components"], part)
+                        ).contiguous()
                         for part in h.split(model.block(tuple(h.shape[1:]), slots))
                     ]
                     rows["first"] = torch.cat(firsts)
@@ -250,6 +271,11 @@ class Stage:
             table = [resize_own(r.own, self.model.structure, k, outputs) for r in past]
             cut = [{"structure": t["structure"], "decoder": t["decoder"]} for t in table]
             fixed["table"] = map_tree(lambda *t: torch.stack(t), *cut)
+            rows = rounded(len(past), 1)  # those that are added are never asked for
+            fixed["table"] = map_tree(lambda t: resize(t, 0, rows), fixed["table"])
+            for name in ("visible", "task"):
+                tree = {name: fixed[name]}
+                fixed |= map_tree(lambda t: resize(t, 0, 1 + rows), tree)
             bank = self._union(current, stored, past, outputs)
         else:
             fixed |= {"visible": fixed["visible"][0], "task": tasks[0]}

@@ -1,4 +1,4 @@
-"""The learning step: gradients of one run's loss, and Adam.
+"""The learning step: gradients of one run's loss, their correction, and Adam.
 
 The loss is a pure function of one run's tensors. For a cohort, every tensor gets a leading run
 axis and the loss is vmapped over it; the gradient of the summed losses holds each run's own
@@ -10,14 +10,49 @@ allocating new ones costs more than the arithmetic.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from piaget.adaptation import Adaptation
+from piaget.model import BatchLoss
 from piaget.trees import Tree, leaves, map_tree
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # PyTorch's defaults
+
+
+@dataclass(frozen=True)
+class Step:
+    """One batch in one pass. A pure function of tensors, up to writing into `trained` and `moments`.
+
+    With `cohort`, all tensors have a leading run axis.
+    """
+
+    loss: BatchLoss
+    adaptation: Adaptation
+    rate: float
+    cohort: bool
+
+    def __call__(
+        self,
+        trained: Tree,  # parameter groups by role; these learn
+        moments: Tree,  # Adam's, of the same roles
+        constants: Tree,  # frozen, fixed, memory: see `Part`
+        rows: Tree,  # the batch
+        weight: Tensor,  # (B,): 1, or 0 for padding
+        noise: Tensor,  # packed dropout bits
+        touched: Tree,  # by role: what moves; of the shape of the step count
+    ) -> None:
+        frozen, fixed, memory = constants["frozen"], constants["fixed"], constants["memory"]
+        gradient = gradients(self.loss, trained, frozen, fixed, rows, weight, noise, cohort=self.cohort)
+        if memory:
+            correct = torch.func.vmap(self.adaptation.correct) if self.cohort else self.adaptation.correct
+            components = correct(memory, trained["components"], gradient["components"])
+            gradient = gradient | {"components": components}
+        for role, params in trained.items():
+            adam_(params, gradient[role], moments[role], touched[role], self.rate)
 
 
 def new_moments(params: Tree, count_shape: tuple[int, ...] = (), device: str = "cpu") -> Tree:

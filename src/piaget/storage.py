@@ -28,7 +28,7 @@ from piaget.tasks import Split, Task
 from piaget.trees import Tree, flatten, map_tree, unflatten
 
 FORMAT = "piaget learner"
-VERSION = 2
+VERSION = 3
 
 
 def save(folder: str | os.PathLike[str], settings: Settings, state: State) -> None:

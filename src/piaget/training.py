@@ -6,8 +6,9 @@ axis, and each step is computed for all of them together.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from dataclasses import replace
+import itertools
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -15,10 +16,13 @@ import torch
 from torch import Tensor
 
 from piaget.batches import PartPlan
+from piaget.compiled import WORTHWHILE, Compiled, compiled
 from piaget.evaluation import Row
 from piaget.stages import Part, Size, Stage, Work
-from piaget.step import adam_, gradients
-from piaget.trees import Tree, map_tree, resize
+from piaget.step import Step
+from piaget.trees import Tree, leaves, map_tree, resize
+
+BLOCK = 2**22  # bytes of rows taken at a time: what stays in a processor's cache
 
 Run = Generator[Stage, None, list[Row]]  # yields stages to be trained; returns the run's rows
 
@@ -85,60 +89,55 @@ class _Together:
     """Stages of one form, stacked. A single one is left as it is, without a run axis."""
 
     def __init__(self, stages: Sequence[Stage], rate: float) -> None:
-        self.stages, self.rate, self.cohort = stages, rate, len(stages) > 1
-        self.size = Size(*(max(sizes) for sizes in zip(*(stage.size for stage in stages), strict=True)))
+        self.stages, self.cohort = stages, len(stages) > 1
+        self.size = Size.of(stages)
         self.works = [stage.work(self.size) for stage in stages]
         self.work = _stack_works(self.works) if self.cohort else self.works[0]
+        self.passes = [
+            [self._prepare(part, hide, rate) for hide in stages[0].passes] for part in self.work.parts
+        ]  # of each part
+        self.alike: list[tuple[Batch | None, ...]] | None = None  # one epoch, if all are the same
+
+    def _prepare(self, part: Part, hide: bool, rate: float) -> Callable[[Batch, int], None]:
+        """A step with all that stays the same during the stage: what learns, and constants."""
+        work, first = self.work, self.stages[0]
+        params = {role: work.groups[name] for role, name in part.roles.items()}
+        learning = [role for role in part.trained if not (hide and role == "candidate")]
+        trained = {role: params[role] for role in learning}
+        moments = {role: work.moments[part.roles[role]] for role in learning}
+        frozen = {role: tree for role, tree in params.items() if role not in trained}
+        constants = {"frozen": frozen, "fixed": part.fixed, "memory": part.memory}
+        step = Step(replace(part.loss, hide=hide), first.adaptation, rate, self.cohort)
+        stays: Tree = {"trained": trained, "moments": moments, "constants": constants}
+        worthwhile = first.model.components.compiles_well and (
+            max(stage.steps for stage in self.stages) >= WORTHWHILE
+        )
+        if first.compile == "never" or (first.compile == "auto" and not worthwhile):
+            return lambda batch, number: step(**stays, **batch.inputs(number, learning))
+        return _Fast(step, stays, learning)
 
     def epoch(self) -> None:
         """One epoch; where there are several parts, their batches take turns."""
+        turns = self.alike or self._turns()
+        if self.stages[0].epochs_alike:
+            self.alike = turns = list(turns)
+        for turn in turns:
+            for batch, passes in zip(turn, self.passes, strict=True):
+                if batch is not None:
+                    for number, step in enumerate(passes):
+                        step(batch, number)
+
+    def _turns(self) -> Iterator[tuple[Batch | None, ...]]:
+        """A new epoch: the next batch of each part."""
         first = self.stages[0]
         plans = [stage.plan(work) for stage, work in zip(self.stages, self.works, strict=True)]
         slots, noise_slots = self.size.slots, first.noise_slots(self.size.slots)
         device = first.data[0][1].device
         epochs = [
-            _Epoch(part_plans, slots, noise_slots, self.cohort, device)
-            for part_plans in zip(*plans, strict=True)
+            _Epoch(part.bank, part_plans, slots, noise_slots, self.cohort, device).batches()
+            for part, part_plans in zip(self.work.parts, zip(*plans, strict=True), strict=True)
         ]
-        for batch in range(max(epoch.steps for epoch in epochs)):
-            for part, epoch in zip(self.work.parts, epochs, strict=True):
-                if batch < epoch.steps:
-                    for number, hide in enumerate(first.passes):
-                        self._step(part, epoch, batch, number, hide)
-
-    def _step(self, part: Part, epoch: _Epoch, batch: int, number: int, hide: bool) -> None:
-        """One batch in one pass: gradients, correction, Adam."""
-        groups, moments = self.work.groups, self.work.moments
-        params = {role: groups[name] for role, name in part.roles.items()}
-        learning = [role for role in part.trained if not (hide and role == "candidate")]
-        trained = {role: params[role] for role in learning}
-        frozen = {role: tree for role, tree in params.items() if role not in trained}
-        active = epoch.active[batch]
-        weight = epoch.weight[batch].to(part.bank["value"].dtype)
-        hidden = torch.full_like(active, hide)
-        noise = epoch.noise(batch)
-
-        def loss(params: Tree, fixed: Tree, bank: Tree, index: Tensor, *rest: Tensor) -> Tensor:
-            rows = {name: rows[index] for name, rows in bank.items()}
-            return part.loss(params, fixed, rows, *rest)
-
-        index = epoch.index[batch]
-        gradient = gradients(
-            loss, trained, frozen, part.fixed, part.bank, index, weight, noise, hidden, cohort=self.cohort
-        )
-        if part.memory:
-            correct = self.stages[0].adaptation.correct
-            correct = torch.func.vmap(correct) if self.cohort else correct
-            gradient["components"] = correct(part.memory, params["components"], gradient["components"])
-        touched = {
-            "components": epoch.touched[batch].select(-2, number),
-            "candidate": active,
-            "own": epoch.own[batch],
-            "io": active,
-        }
-        for role in learning:
-            name = part.roles[role]
-            adam_(groups[name], gradient[role], moments[name], touched[role], self.rate)
+        return itertools.zip_longest(*epochs)
 
     def commit(self, run: int) -> None:
         """Takes one run's results over into its state."""
@@ -152,11 +151,57 @@ class _Together:
         )
 
 
+@dataclass(eq=False)
+class Batch:
+    """One batch of all runs: what `Step` takes of it."""
+
+    rows: Tree
+    weight: Tensor  # ([R,] B)
+    active: Tensor  # ([R]): has the run such a batch?
+    own: Tensor  # ([R]): does it hold a sample of the current task?
+    components: Tensor  # (P, [R,] k): those that may be used in each pass
+    noise: Callable[[], Tensor]  # the next packed dropout bits
+
+    def inputs(self, number: int, learning: Sequence[str]) -> Tree:
+        """What `Step` takes of it, in a pass in which these roles learn."""
+        touched = {
+            "components": self.components[number], "candidate": self.active, "own": self.own,
+            "io": self.active,
+        }  # fmt: skip
+        return {
+            "rows": self.rows, "weight": self.weight, "noise": self.noise(),
+            "touched": {role: touched[role] for role in learning},
+        }  # fmt: skip
+
+
+class _Fast:
+    """A step as machine code, if it can be had; made when the first batch shows its form."""
+
+    def __init__(self, step: Step, stays: Tree, learning: Sequence[str]) -> None:
+        self.step, self.stays, self.learning = step, stays, learning
+        self.flat = list(leaves(stays))
+        self.batch: Batch | None = None
+        self.code: Compiled | None = None
+        self.tried = False
+
+    def __call__(self, batch: Batch, number: int) -> None:
+        if batch is not self.batch:  # else all epochs are alike, and it is the only one
+            self.batch, self.inputs = batch, batch.inputs(number, self.learning)
+            self.all = [*self.flat, *leaves(self.inputs)]
+        if not self.tried:
+            self.code, self.tried = compiled(self.step, self.stays | self.inputs), True
+        if self.code is None:
+            self.step(**self.stays, **self.inputs)
+        else:
+            self.code(self.all)
+
+
 class _Epoch:
     """One epoch's plans of all runs over one part, padded to one form."""
 
     def __init__(
         self,
+        bank: Tree,
         plans: Sequence[PartPlan],
         slots: int,
         noise_slots: int,
@@ -164,8 +209,9 @@ class _Epoch:
         device: torch.device,
     ) -> None:
         self.steps = max(len(plan.index) for plan in plans)
-        self.rows = rows = max(plan.index.shape[1] for plan in plans)
-        self.plans, self.noise_slots, self.cohort, self.device = plans, noise_slots, cohort, device
+        self.width = width = max(plan.index.shape[1] for plan in plans)
+        self.bank, self.plans, self.noise_slots = bank, plans, noise_slots
+        self.cohort, self.device = cohort, device
 
         def gather(name: str, *sizes: tuple[int, int]) -> Tensor:
             padded = []
@@ -176,18 +222,48 @@ class _Epoch:
                 padded.append(tensor)
             return (torch.stack(padded, 1) if cohort else padded[0]).to(device)
 
-        self.index = gather("index", (1, rows))  # (S, [R,] B)
-        self.weight = gather("weight", (1, rows))
-        self.touched = gather("touched", (2, slots))  # (S, [R,] P, k)
+        self.index = gather("index", (1, width))  # (S, [R,] B)
+        self.weight = gather("weight", (1, width))
+        self.touched = gather("touched", (2, slots)).movedim(-2, 1).contiguous()  # (S, P, [R,] k)
         self.own = gather("own")  # (S, [R])
         self.active = self.weight.any(-1)  # (S, [R])
+        self.weight = self.weight.to(bank["value"].dtype)
 
-    def noise(self, batch: int) -> Tensor:
+    def batches(self) -> Iterator[Batch]:
+        """Rows are taken for many steps at once: one large copy instead of many small ones."""
+        bytes_a_step = sum(
+            self.index[0].numel() * rows[0].numel() * rows.element_size() // (len(rows) if self.cohort else 1)
+            for rows in self.bank.values()
+        )
+        block = max(1, BLOCK // max(bytes_a_step, 1))
+        for start in range(0, self.steps, block):
+            index = self.index[start : start + block]
+            rows = {name: self._take(bank, index).unbind() for name, bank in self.bank.items()}
+            for i in range(len(index)):
+                s = start + i
+                yield Batch(
+                    {name: of[i] for name, of in rows.items()}, self.weight[s], self.active[s], self.own[s],
+                    self.touched[s], partial(self._noise, s),
+                )  # fmt: skip
+
+    def _take(self, bank: Tensor, index: Tensor) -> Tensor:
+        """Rows ([R,] n, ...) by index (S, [R,] B) -> (S, [R,] B, ...)."""
+        if self.cohort:
+            runs, n = bank.shape[:2]
+            bank = bank.flatten(0, 1)
+            index = index + torch.arange(0, runs * n, n, device=index.device)[:, None]
+        return bank.index_select(0, index.flatten()).view(*index.shape, *bank.shape[1:])
+
+    def _noise(self, batch: int) -> Tensor:
         """The next packed bits of every run that has such a batch: ([R,] B, slots, bytes)."""
-        drawn = [next(plan.noise) if batch < len(plan.index) else None for plan in self.plans]
+        if self.plans[0].noise is None:
+            return torch.zeros(
+                *self.index[0].shape, self.noise_slots, 0, dtype=torch.uint8, device=self.device
+            )
+        drawn = [next(plan.noise) if plan.noise and batch < len(plan.index) else None for plan in self.plans]
         like = next(bits for bits in drawn if bits is not None)
         padded = [
-            resize(resize(like[:0] if bits is None else bits, 1, self.noise_slots), 0, self.rows)
+            resize(resize(like[:0] if bits is None else bits, 1, self.noise_slots), 0, self.width)
             for bits in drawn
         ]
         return (torch.stack(padded) if self.cohort else padded[0]).to(self.device)

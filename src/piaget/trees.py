@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from torch import Tensor
@@ -29,6 +29,12 @@ def leaves(tree: Tree) -> Iterator[Tensor]:
             yield value
 
 
+def rebuild(like: Tree, tensors: Iterable[Tensor]) -> Tree:
+    """A tree of this form from its leaves."""
+    found = iter(tensors)
+    return map_tree(lambda _: next(found), like)
+
+
 def flatten(tree: Tree, prefix: str = "") -> dict[str, Tensor]:
     """{"a": {"b": t}} -> {"a/b": t}, for files."""
     flat: dict[str, Tensor] = {}
@@ -50,6 +56,12 @@ def unflatten(flat: dict[str, Tensor]) -> Tree:
             node = node.setdefault(part, {})
         node[last] = value
     return tree
+
+
+def rounded(size: int, parts: int = 8) -> int:
+    """A size rounded up to one of `parts` sizes between two powers of two: few forms, little waste."""
+    step = max(1, 2 ** (max(size, 1).bit_length() - 1) // parts)
+    return -(-size // step) * step
 
 
 def resize(tensor: Tensor, axis: int, size: int) -> Tensor:

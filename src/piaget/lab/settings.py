@@ -104,6 +104,13 @@ SETTINGS = {
         Setting("replay_size", whole, "N", METHOD, "er: stored samples a task (a batch; objects: 5)"),
         Setting("ewc_strength", number, "X", METHOD, "ewc: lambda, how strongly components are held (0.001)"),
         Setting("threshold", number, "X", METHOD, "dynamic: relative gain that keeps a component (0.05)"),
+        Setting(
+            "compile",
+            one_of("auto", "always", "never"),
+            "auto|always|never",
+            MACHINE,
+            "steps as machine code (auto: where there is enough work for it to pay)",
+        ),
         Setting("device", str, "NAME", MACHINE, "cpu, cuda, ... (cpu)"),
         Setting(
             "dtype", one_of("float32", "float64"), "float32|float64", MACHINE, "of all numbers (float32)"

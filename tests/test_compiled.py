@@ -1,0 +1,206 @@
+"""Steps as machine code: the same results, kept on disk, and never in the way."""
+
+import os
+import subprocess
+import sys
+import warnings
+from dataclasses import dataclass
+
+import pytest
+import torch
+
+import piaget
+from piaget import compiled, stages
+from piaget.errors import CompileNote, SettingError
+from piaget.trees import flatten
+from tests.small import binary_tasks
+
+SMALL = {
+    "components": piaget.Dense(8), "initial_components": 2, "epochs": 4, "initial_tasks": 2, "batch_size": 8,
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path, monkeypatch):
+    """A cache folder of each test's own."""
+    monkeypatch.setattr(compiled, "_ready", {})
+    monkeypatch.setattr(compiled, "_folder", lambda: tmp_path / "compiled")
+
+
+def learned(tasks, seeds=(0,), **settings):
+    learners = [piaget.Learner(**(SMALL | settings), seed=seed, dtype="float64") for seed in seeds]
+    cohort = piaget.Cohort(learners)
+    for task in tasks:
+        cohort.learn([task] * len(seeds))
+    return [flatten(learner._state.components) for learner in learners]
+
+
+def same(ones, others):
+    for one, other in zip(ones, others, strict=True):
+        for name, tensor in one.items():
+            torch.testing.assert_close(tensor, other[name], rtol=1e-9, atol=1e-12)
+
+
+CASES = {
+    "gating ewc": {"structure": "soft-gating", "adaptation": "ewc", "algorithm": "compositional"},
+    "linear": {"structure": "linear", "algorithm": "compositional", "components": None, "batch_size": None},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_the_same_results(name):
+    tasks = binary_tasks(3)
+    expected = learned(tasks, compile="never", **CASES[name])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CompileNote)
+        same(learned(tasks, compile="always", **CASES[name]), expected)
+
+
+@pytest.mark.slow
+def test_a_cohort(tmp_path):
+    """With replay and a candidate; the second time, from files alone."""
+    tasks = binary_tasks(3)
+    expected = learned(tasks, (0, 1, 2), compile="never")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CompileNote)
+        same(learned(tasks, (0, 1, 2), compile="always"), expected)
+    files = {path: path.stat().st_mtime_ns for path in (tmp_path / "compiled").glob("*.pt2")}
+    assert len(files) == 5  # initialization; assimilation and adaptation, with the candidate and without
+    compiled._ready.clear()  # as in a new process
+    same(learned(tasks, (0, 1, 2), compile="always"), expected)
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "compiled").glob("*.pt2")} == files
+
+
+def test_without_a_compiler(monkeypatch):
+    """The same results, and a note."""
+    tasks = binary_tasks(3)
+    expected = learned(tasks, compile="never")
+
+    def missing(*arguments, **options):
+        raise FileNotFoundError("no C++ compiler\nsecond line")
+
+    monkeypatch.setattr("torch._inductor.aoti_compile_and_package", missing)
+    with pytest.warns(CompileNote, match="could not be compiled, and runs slower: no C\\+\\+ compiler$"):
+        found = learned(tasks, compile="always")
+    same(found, expected)
+    for one, other in zip(found, expected, strict=True):
+        assert all(torch.equal(tensor, other[name]) for name, tensor in one.items())  # to the bit
+
+
+@pytest.mark.slow
+def test_with_a_compiler_that_is_not_there(tmp_path):
+    """In a process of its own: what is looked for is remembered."""
+    code = (
+        "import piaget, warnings; warnings.simplefilter('ignore'); from tests.small import binary_tasks\n"
+        "l = piaget.Learner(components=piaget.Dense(8), initial_components=2, epochs=4, initial_tasks=2,"
+        " batch_size=8, compile='always')\n"
+        "for t in binary_tasks(3): l.learn(t)\n"
+        "print(len(l.tasks))"
+    )
+    environment = os.environ | {
+        "CXX": "/nonexistent/c++", "PATH": "/nonexistent", "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor"),
+    }  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert done.stdout.strip() == "3", done.stderr
+
+
+def grow(a, b):
+    a.add_(b)
+
+
+def test_damaged_files_are_made_again(tmp_path):
+    arguments = {"a": torch.zeros(3), "b": torch.ones(3)}
+    path = tmp_path / "grow.pt2"
+    for content in (None, b"not a package"):
+        if content is not None:
+            path.write_bytes(content)
+        code = compiled._made(grow, arguments, path)
+        a, b = torch.zeros(3), torch.ones(3)
+        code([a, b])
+        assert a.tolist() == [1, 1, 1]
+
+
+def test_what_is_not_contiguous_is_not_compiled(tmp_path):
+    """Machine code would silently read other numbers."""
+    arguments = {"a": torch.zeros(3, 2).T, "b": torch.ones(2, 3)}
+    with pytest.raises(ValueError, match="not contiguous"):
+        compiled._made(grow, arguments, tmp_path / "grow.pt2")
+
+
+@dataclass(frozen=True)
+class Foreign:
+    number: float
+
+    def __call__(self, a):
+        a.add_(self.number)
+
+
+def test_parts_of_ones_own_are_not_kept(tmp_path, monkeypatch):
+    made = []
+    monkeypatch.setattr(compiled, "_made", lambda step, arguments, path: made.append((step, path)))
+    for step in (Foreign(1.0), Foreign(2.0), Foreign(1.0)):
+        compiled.compiled(step, {"a": torch.zeros(3)})
+    assert [step for step, _ in made] == [Foreign(1.0), Foreign(2.0)]
+    assert not any(path.is_relative_to(tmp_path) for _, path in made)
+    assert made[0][1] != made[1][1]
+    assert compiled._is_ours(piaget.Dense(8))
+    assert not compiled._is_ours(piaget.Module(lambda: torch.nn.Linear(8, 8), shape=(8,)))
+
+
+def test_auto_compiles_where_it_pays(monkeypatch):
+    asked = []
+    monkeypatch.setattr("piaget.training.compiled", lambda step, arguments: asked.append(step))
+    learned(binary_tasks(3))
+    assert asked == []
+    monkeypatch.setattr("piaget.training.WORTHWHILE", 10)
+    learned(binary_tasks(3))
+    assert asked
+
+
+def test_the_choice_does_not_depend_on_where_a_run_goes_on(monkeypatch):
+    """Else a resumed run would round otherwise."""
+    counts = []
+    steps = stages.Stage.steps.fget
+
+    def spy(self):
+        counts.append((self.name, self.epochs, steps(self)))
+        return steps(self)
+
+    monkeypatch.setattr(stages.Stage, "steps", property(spy))
+    learner = piaget.Learner(**SMALL)
+    first, second, third = binary_tasks(3)
+    learner.learn(first)
+    learner.learn(second)
+
+    def stop(report):
+        if report.epoch == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        learner.learn(third, every=1, on_epoch=stop)
+    learner.learn(third)
+    assimilation = [(epochs, steps) for name, epochs, steps in counts if name == "assimilation"]
+    assert len({epochs for epochs, _ in assimilation}) == 2
+    assert len({steps for _, steps in assimilation}) == 1
+
+
+def test_keys_tell_everything_apart():
+    tree = {"a": torch.zeros(2, 3), "b": {"c": torch.zeros(3)}}
+    step = piaget.Dense(8)  # anything with a description
+    key = compiled._key(step, tree)
+    assert key == compiled._key(piaget.Dense(8), {"a": torch.ones(2, 3), "b": {"c": torch.ones(3)}})
+    others = [
+        (piaget.Dense(9), tree), (step, {"a": torch.zeros(2, 4), "b": {"c": torch.zeros(3)}}),
+        (step, {"a": torch.zeros(3, 2).T, "b": {"c": torch.zeros(3)}}),
+        (step, {"a": torch.zeros(2, 3), "b": {"d": torch.zeros(3)}}),
+        (step, {"a": torch.zeros(2, 3).double(), "b": {"c": torch.zeros(3)}}),
+    ]  # fmt: skip
+    keys = {compiled._key(*other) for other in others}
+    assert len(keys | {key}) == 6
+
+
+def test_wrong_words():
+    with pytest.raises(SettingError, match="compile='yes'; expected auto, always or never"):
+        piaget.Learner(compile="yes")
