@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test lint unit results clean
+.PHONY: run test lint unit results bench clean
 
 run: $(READY)
 	$(BIN)/piaget sweep objects-random --adaptations er --seeds 3 --out results/objects
@@ -24,6 +24,10 @@ unit: $(READY)
 # The committed tables of docs/results.md: all 14 algorithms, 10 seeds (about 55 minutes on 2 cores).
 results: $(READY)
 	$(BIN)/piaget sweep objects-random objects-circle --adaptations all --seeds 10 --out results/objects-14
+
+# The table of docs/performance.md: about 10 minutes once all steps are compiled, 10 more the first time.
+bench: $(READY)
+	$(BIN)/piaget bench --out results/bench.json
 
 # Made once, and again when what is to be installed changes.
 $(READY): pyproject.toml constraints.txt

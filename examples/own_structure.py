@@ -9,7 +9,6 @@ from torch import Tensor
 
 import piaget
 from piaget.components import Components, Shape
-from piaget.structures import mix
 from piaget.trees import Tree
 
 
@@ -28,7 +27,7 @@ class Mixing(piaget.Structure):
         self, kind: Components, own: Tree, depth: int, h: Tensor, outputs: Tensor, visible: Tensor
     ) -> Tensor:
         weights = torch.sigmoid(own["logits"][:, depth]) * visible  # (k,); hidden means 0
-        return mix(outputs, weights)
+        return kind.mix(outputs, weights)
 
     def usage(self, kind: Components, own: Tree, inputs: Sequence[Tensor]) -> Tensor:
         return torch.sigmoid(own["logits"])

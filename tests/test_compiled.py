@@ -154,36 +154,42 @@ def test_auto_compiles_where_it_pays(monkeypatch):
     monkeypatch.setattr("piaget.training.compiled", lambda step, arguments: asked.append(step))
     learned(binary_tasks(3))
     assert asked == []
-    monkeypatch.setattr("piaget.training.WORTHWHILE", 10)
+    monkeypatch.setattr(stages, "FEW_STEPS", 1)
+    monkeypatch.setattr(stages, "MANY_STEPS", 10)
     learned(binary_tasks(3))
     assert asked
 
 
 def test_the_choice_does_not_depend_on_where_a_run_goes_on(monkeypatch):
     """Else a resumed run would round otherwise."""
-    counts = []
-    steps = stages.Stage.steps.fget
+    choices = []
+    worth = stages.Stage.worth_compiling.fget
 
     def spy(self):
-        counts.append((self.name, self.epochs, steps(self)))
-        return steps(self)
+        choices.append((self.name, self.epochs, worth(self)))
+        return choices[-1][2]
 
-    monkeypatch.setattr(stages.Stage, "steps", property(spy))
-    learner = piaget.Learner(**SMALL)
-    first, second, third = binary_tasks(3)
-    learner.learn(first)
-    learner.learn(second)
+    monkeypatch.setattr(stages.Stage, "worth_compiling", property(spy))
+    monkeypatch.setattr("piaget.training.compiled", lambda step, arguments: None)
+    for few in (12, 13):  # three epochs of four steps
+        choices.clear()
+        monkeypatch.setattr(stages, "FEW_STEPS", few)
+        monkeypatch.setattr(stages, "MANY_STEPS", 16)
+        learner = piaget.Learner(**SMALL)
+        *initial, third = binary_tasks(3)
+        for task in initial:
+            learner.learn(task)
 
-    def stop(report):
-        if report.epoch == 2:
-            raise KeyboardInterrupt
+        def stop(report):
+            if report.epoch == 2:
+                raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        learner.learn(third, every=1, on_epoch=stop)
-    learner.learn(third)
-    assimilation = [(epochs, steps) for name, epochs, steps in counts if name == "assimilation"]
-    assert len({epochs for epochs, _ in assimilation}) == 2
-    assert len({steps for _, steps in assimilation}) == 1
+        with pytest.raises(KeyboardInterrupt):
+            learner.learn(third, every=1, on_epoch=stop)
+        learner.learn(third)
+        found = [(epochs, chosen) for name, epochs, chosen in choices if name == "assimilation"]
+        assert {epochs for epochs, _ in found} == {3, 1}
+        assert {chosen for _, chosen in found} == {few == 12}
 
 
 def test_keys_tell_everything_apart():

@@ -35,6 +35,7 @@ VALUES = {
     "replay_size": (9, lambda s: s.adaptation == piaget.Replay(9)),
     "ewc_strength": (0.5, lambda s: s.adaptation == piaget.KroneckerEWC(0.5)),
     "threshold": (0.2, lambda s: s.algorithm.expansion == piaget.ComponentDropout(0.2)),
+    "compile": ("never", lambda s: s.compile == "never"),
     "device": ("cpu", lambda s: s.device == "cpu"),
     "dtype": ("float64", lambda s: s.dtype == "float64"),
 }

@@ -119,11 +119,16 @@ class KroneckerEWC(Adaptation):
             raise SettingError(f"EWC strength {self.strength}; expected 0 or more")
 
     def constants(self, memory: Tree, k: int) -> Tree:
-        """For a few tasks more than there are: factors of zero, so that few different forms occur."""
-        return {
-            part: tree if part == "anchor" else map_tree(lambda t: resize(t, 0, rounded(len(t), 2)), tree)
-            for part, tree in self._for_components(memory, k).items()
-        }
+        """The factors of all tasks side by side: left (k, o, T o), right (k, i, T i).
+
+        For a few tasks more than there are: factors of zero, so that few different forms occur.
+        """
+        memory = self._for_components(memory, k)
+
+        def beside(factors: Tensor) -> Tensor:  # (T, k, a, b) -> (k, a, T b)
+            return resize(factors, 0, rounded(len(factors), 4)).permute(1, 2, 0, 3).flatten(2)
+
+        return {part: tree if part == "anchor" else map_tree(beside, tree) for part, tree in memory.items()}
 
     def _for_components(self, memory: Tree, k: int) -> Tree:
         axis = {"left": 1, "right": 1, "anchor": 0}
@@ -137,8 +142,10 @@ class KroneckerEWC(Adaptation):
         corrected = {}
         matrices = as_matrices(components)
         for name, g in as_matrices(gradient).items():
-            left, right = constants["left"][name], constants["right"][name]  # (T, k, ., .)
-            pull = torch.einsum("tkop,kpi,tkij->koj", left, matrices[name], right)
+            # sum_t L_t Phi R_t by two large products for each component, however many tasks there are.
+            left, right, phi = constants["left"][name], constants["right"][name], matrices[name]
+            towards = (phi @ right).unflatten(2, (-1, phi.shape[2]))  # (k, o, T, i)
+            pull = left @ towards.transpose(1, 2).flatten(1, 2)  # (k, o, T o) (k, T o, i)
             corrected[name] = g + self.strength * (pull - constants["anchor"][name])
         return from_matrices(corrected, gradient)
 

@@ -31,7 +31,6 @@ from piaget.trees import Tree, leaves, rebuild
 
 CompileMode = Literal["auto", "always", "never"]
 Compiled = Callable[[list[Tensor]], Any]  # takes the leaves of the arguments' tree; writes into some
-WORTHWHILE = 2000  # steps of one stage, from which compiling pays: it takes 20 to 60 s, once
 
 _ready: dict[Any, Compiled | None] = {}  # in this process, by key; None: it cannot be compiled
 

@@ -68,6 +68,11 @@ class Components(ABC):
         """One component (no component axis in `params`): (B, *shape) -> (B, *output shape)."""
         return self.apply(map_tree(lambda p: p[None], params), h)[:, 0]
 
+    def mix(self, outputs: Tensor, weights: Tensor) -> Tensor:
+        """outputs (B, k, *shape), weights (k,) or (B, k) -> the weighted sum (B, *shape)."""
+        ones = (1,) * (outputs.ndim - 2)
+        return (outputs * weights.view(*weights.shape, *ones)).sum(1)
+
     def check_input(self, shape: Shape) -> None:  # noqa: B027  (nothing to check is a fine answer)
         """Raises TaskError if what enters the first depth cannot have `shape`."""
 
@@ -149,6 +154,12 @@ class Conv(Components):
         out = F.conv2d(h, weight, params["bias"].flatten(), padding=self.padding)
         # Pooling first: ReLU commutes with it and then has a quarter of the work.
         return F.max_pool2d(out, self.pool).relu().unflatten(1, (-1, self.channels))
+
+    def mix(self, outputs: Tensor, weights: Tensor) -> Tensor:
+        # As a product of matrices, so that the weighted outputs need not be written and read again.
+        rows = self.in_memory(outputs)  # (B, k, h, w, c)
+        weights = weights.expand(len(rows), -1)[:, None]  # (B, 1, k)
+        return self.from_memory((weights @ rows.flatten(2))[:, 0].unflatten(1, rows.shape[2:]))
 
     def in_memory(self, outputs: Tensor) -> Tensor:
         return outputs.movedim(-3, -1)

@@ -34,6 +34,7 @@ class Row(TypedDict):
     value: float
 
 
+KEPT = 2**29  # bytes of encoded test data kept while a task is learned
 COLUMNS = tuple(Row.__annotations__)
 
 
@@ -84,27 +85,46 @@ def inputs_of(settings: Settings, record: TaskRecord, x: Any) -> Tensor:
     return inputs
 
 
-def outputs(
-    settings: Settings, state: State, record: TaskRecord, x: Tensor, components: int | None = None
+def outputs(settings: Settings, state: State, record: TaskRecord, x: Tensor) -> Tensor:
+    """A task's output columns (n, columns)."""
+    return _outputs(settings, state, record, encode(settings, state, record, x))
+
+
+def encode(settings: Settings, state: State, record: TaskRecord, x: Tensor) -> Tensor:
+    """What enters depth 0."""
+    model = settings.model
+    with torch.no_grad():
+        return model.encode(model.encoder_of(params_of(state, record, model.structure)), x)
+
+
+def _outputs(
+    settings: Settings, state: State, record: TaskRecord, h: Tensor, components: int | None = None
 ) -> Tensor:
-    """A task's output columns (n, columns); `components`: with only the first so many of them."""
     visible = record.visible(state.k)
     if components is not None:
         visible &= torch.arange(state.k) < components
     model = settings.model
-    out = model.outputs(params_of(state, record, model.structure), x, visible.to(x.device))
+    out = model.outputs_of_encoded(params_of(state, record, model.structure), h, visible.to(h.device))
     return out[:, : record.outputs]  # a shared decoder may have more
 
 
+Encoded = tuple[Tensor, Tensor]  # what enters depth 0, and targets
+
+
+def encoded(settings: Settings, state: State, record: TaskRecord, split: Split) -> Encoded:
+    x, y = tensors(settings, split, record.scaling)
+    return encode(settings, state, record, x), y
+
+
 def scores(
-    settings: Settings, state: State, record: TaskRecord, split: Split, components: int | None = None
+    settings: Settings, state: State, record: TaskRecord, data: Encoded, components: int | None = None
 ) -> dict[str, float]:
     """A task's score (in the user's units) and loss; `components`: with only the first so many of them."""
-    x, y = tensors(settings, split, record.scaling)
-    out = outputs(settings, state, record, x, components)
+    h, y = data
+    out = _outputs(settings, state, record, h, components)
     width = out.shape[1]
     rows = objective.target_rows(record.kind, y, width, out.dtype)
-    task = map_tree(lambda t: t.to(x.device), objective.describe(record.kind, record.classes, width))
+    task = map_tree(lambda t: t.to(h.device), objective.describe(record.kind, record.classes, width))
     losses = objective.sample_losses(out, rows["column"], rows["value"], task)
     return {
         objective.metric_name(record.kind): objective.score(record.kind, out, y) * record.scaling.spread,
@@ -143,6 +163,7 @@ class Watch:
                     "than what it was learned with; give from_table the learner's encoding"
                 )
         self.rows: list[Row] = []
+        self._kept: dict[tuple[str, str], Encoded] = {}  # of tasks whose encoder does not change any more
 
     def due(self, epoch: int) -> bool:
         return self.every is not None and epoch % self.every == 0
@@ -163,11 +184,25 @@ class Watch:
         for task in self.tasks:
             record, data = self.state.records.get(task.name), getattr(task, split)
             if record is not None and data is not None:
-                for metric, value in scores(self.settings, self.state, record, data).items():
+                seen = self._encoded(task.name, record, split, data)
+                for metric, value in scores(self.settings, self.state, record, seen).items():
                     self.add(record.stream, trained, epoch, stage, task.name, split, metric, value)
         stream = self.state.records[trained].stream
         self.add(stream, trained, epoch, stage, "", "", "components", float(self.state.k))
         return self.rows
+
+    def _encoded(self, name: str, record: TaskRecord, split: str, data: Split) -> Encoded:
+        """Encoded once, where that stays the same, and while there is room."""
+        if (name, split) in self._kept:
+            return self._kept[name, split]
+        found = encoded(self.settings, self.state, record, data)
+        busy = self.state.progress.tasks if self.state.progress is not None else []
+        mode = self.settings.encoder
+        constant = mode in ("fixed", "none") or (mode == "learned" and name not in busy)
+        size = sum(h.numel() * h.element_size() for h, _ in [*self._kept.values(), found])
+        if constant and size <= KEPT:
+            self._kept[name, split] = found
+        return found
 
     def decision(self, record: TaskRecord, with_it: float, without: float, kept: bool) -> None:
         """The rows about a candidate component."""

@@ -218,6 +218,7 @@ class Learner:
             name=name,
             epochs=epochs,
             epochs_in_all=total if name == "initialization" else settings.stages().count(name),
+            epochs_on_task=total,
             model=self.model,
             adaptation=settings.adaptation,
             expansion=settings.algorithm.expansion,

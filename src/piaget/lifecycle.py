@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from piaget.adaptation import Finished
-from piaget.evaluation import Watch, scores, tensors
+from piaget.evaluation import Watch, encoded, scores, tensors
 from piaget.objective import metric_name, output_width
 from piaget.settings import Settings
 from piaget.state import Progress, State, TaskRecord, params_of, resize_moments, resize_own
@@ -50,9 +50,8 @@ def decide(settings: Settings, state: State, task: Task, watch: Watch) -> None:
     assert progress is not None
     assert task.validation is not None
     k, metric = state.k, metric_name(task.kind)
-    with_it, without = (
-        scores(settings, state, record, task.validation, components)[metric] for components in (k, k - 1)
-    )
+    data = encoded(settings, state, record, task.validation)
+    with_it, without = (scores(settings, state, record, data, count)[metric] for count in (k, k - 1))
     kept = settings.algorithm.expansion.keeps(task.kind, with_it, without)
     watch.decision(record, with_it, without, kept)
     if not kept:

@@ -131,13 +131,15 @@ class Model:
 
     @torch.no_grad()
     def outputs(self, params: Tree, x: Tensor, visible: Tensor) -> Tensor:
-        """Outputs for any number of inputs, without dropout, a block of rows at a time."""
+        """Outputs for any number of inputs, without dropout."""
+        return self.outputs_of_encoded(params, self.encode(self.encoder_of(params), x), visible)
+
+    @torch.no_grad()
+    def outputs_of_encoded(self, params: Tree, h: Tensor, visible: Tensor) -> Tensor:
+        """The same from what enters depth 0, a block of rows at a time."""
         keep: Keep = [None] * self.depth
-        encoder = self.encoder_of(params)
-        rows = self.block(tuple(x.shape[1:]), len(visible))
-        return torch.cat(
-            [self.forward(params, self.encode(encoder, part), keep, visible) for part in x.split(rows)]
-        )
+        rows = self.block(tuple(h.shape[1:]), len(visible))
+        return torch.cat([self.forward(params, part, keep, visible) for part in h.split(rows)])
 
     def block(self, input_shape: Shape, k: int) -> int:
         """How many rows to evaluate at once, so that k components' outputs take little memory."""

@@ -27,6 +27,8 @@ from piaget.schedule import StageName
 from piaget.state import State, TaskRecord, resize_moments, resize_own
 from piaget.trees import Tree, map_tree, resize, rounded
 
+# A step is compiled, for 20 to 60 s, if there are so many of its kind on a task, and so many of all kinds.
+FEW_STEPS, MANY_STEPS = 250, 2000
 FIRST_OUTPUTS = 2**30  # bytes up to which depth 0's outputs are kept for a whole stage
 
 
@@ -70,6 +72,7 @@ class Stage:
     name: StageName
     epochs: int
     epochs_in_all: int  # of this name on the task, also those that are done
+    epochs_on_task: int  # of all names
     model: Model
     adaptation: Adaptation
     expansion: Expansion
@@ -136,10 +139,13 @@ class Stage:
         return self.batch is None and self.model.components.dropout == 0
 
     @property
-    def steps(self) -> int:
-        """How many there are of one pass over the largest part, in all epochs of this name."""
+    def worth_compiling(self) -> bool:
+        """By how many steps there will be, not by time: a run that goes on elsewhere must not differ."""
         largest = max(len(x) for _, x, _ in self.data) + sum(len(s["y"]) for s in self.replay)
-        return self.epochs_in_all * math.ceil(largest / (self.batch or largest))
+        steps = math.ceil(largest / (self.batch or largest))  # an epoch
+        return self.model.components.compiles_well and (
+            self.epochs_in_all * steps >= FEW_STEPS and self.epochs_on_task * steps >= MANY_STEPS
+        )
 
     def noise_slots(self, k: int) -> int:
         return self.model.structure.noise_slots(k)
@@ -271,7 +277,7 @@ class Stage:
             table = [resize_own(r.own, self.model.structure, k, outputs) for r in past]
             cut = [{"structure": t["structure"], "decoder": t["decoder"]} for t in table]
             fixed["table"] = map_tree(lambda *t: torch.stack(t), *cut)
-            rows = rounded(len(past), 1)  # those that are added are never asked for
+            rows = max(8, rounded(len(past), 1))  # those that are added are never asked for
             fixed["table"] = map_tree(lambda t: resize(t, 0, rows), fixed["table"])
             for name in ("visible", "task"):
                 tree = {name: fixed[name]}

@@ -23,13 +23,7 @@ Keep = Sequence[Tensor | None]  # per depth: dropout multipliers (B, k, *shape),
 
 
 def drop(outputs: Tensor, keep: Tensor | None) -> Tensor:
-    return outputs if keep is None else outputs * keep
-
-
-def mix(outputs: Tensor, weights: Tensor) -> Tensor:
-    """outputs (B, k, *shape), weights (k,) or (B, k) -> the weighted sum (B, *shape)."""
-    ones = (1,) * (outputs.ndim - 2)
-    return (outputs * weights.view(*weights.shape, *ones)).sum(1)
+    return outputs if keep is None else keep * outputs  # in this order: it lies in memory as `keep` does
 
 
 class Structure(ABC):
@@ -155,7 +149,7 @@ class SoftOrdering(Structure):
     def combine(
         self, kind: Components, own: Tree, depth: int, h: Tensor, outputs: Tensor, visible: Tensor
     ) -> Tensor:
-        return mix(outputs, own["weights"][:, depth])
+        return kind.mix(outputs, own["weights"][:, depth])
 
     def usage(self, kind: Components, own: Tree, inputs: Sequence[Tensor]) -> Tensor:
         return own["logits"].softmax(0)
@@ -204,7 +198,7 @@ class SoftGating(Structure):
     def combine(
         self, kind: Components, own: Tree, depth: int, h: Tensor, outputs: Tensor, visible: Tensor
     ) -> Tensor:
-        return mix(outputs, self.gate(kind, own, depth, h, visible))
+        return kind.mix(outputs, self.gate(kind, own, depth, h, visible))
 
     def usage(self, kind: Components, own: Tree, inputs: Sequence[Tensor]) -> Tensor:
         visible = torch.ones(own["bias"].shape[1], dtype=torch.bool, device=own["bias"].device)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from piaget.batches import PartPlan
-from piaget.compiled import WORTHWHILE, Compiled, compiled
+from piaget.compiled import Compiled, compiled
 from piaget.evaluation import Row
 from piaget.stages import Part, Size, Stage, Work
 from piaget.step import Step
@@ -109,9 +109,7 @@ class _Together:
         constants = {"frozen": frozen, "fixed": part.fixed, "memory": part.memory}
         step = Step(replace(part.loss, hide=hide), first.adaptation, rate, self.cohort)
         stays: Tree = {"trained": trained, "moments": moments, "constants": constants}
-        worthwhile = first.model.components.compiles_well and (
-            max(stage.steps for stage in self.stages) >= WORTHWHILE
-        )
+        worthwhile = any(stage.worth_compiling for stage in self.stages)
         if first.compile == "never" or (first.compile == "auto" and not worthwhile):
             return lambda batch, number: step(**stays, **batch.inputs(number, learning))
         return _Fast(step, stays, learning)
