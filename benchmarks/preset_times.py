@@ -21,6 +21,7 @@ from piaget.compiled import CompileMode
 from piaget.errors import PiagetError
 from piaget.lab.configuration import configure
 from piaget.lab.making import make_learner
+from piaget.lab.memory import keep_memory
 from piaget.lab.presets import PRESETS
 
 EPOCHS = 2
@@ -68,6 +69,7 @@ def seconds(name: str, structure: str) -> float:
 
 def main() -> None:
     torch.set_num_threads(1)
+    keep_memory()
     warnings.simplefilter("ignore")
     pairs = dict.fromkeys(
         (job.stream, job.method.structure) for preset in PRESETS.values() for job in preset.jobs((0,))

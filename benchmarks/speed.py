@@ -28,6 +28,7 @@ from torch.utils.flop_counter import FlopCounterMode
 import piaget
 from benchmarks import naive
 from piaget import training
+from piaget.lab.memory import keep_memory
 
 PAST, BATCH = 10, 32
 
@@ -410,6 +411,7 @@ HEAD = (
 
 def main(quick: bool = False, only: str = "", out: Path | None = None) -> list[dict[str, Any]]:
     torch.set_num_threads(1)
+    keep_memory()  # for both sides
     warnings.simplefilter("ignore")
     speed = matrix_speed()
     print(

@@ -61,6 +61,10 @@ CASES = {
     "cohort": ({}, [3, 4, 5]),
     "joint ewc": ({"adaptation": "ewc", "algorithm": "joint"}, [0, 1]),
     "linear": ({"structure": "linear", "epochs": 60, "every": 20}, [0, 1]),
+    "compiled": (
+        {"structure": "linear", "epochs": 60, "every": 20, "settings": {"compile": "always"}},
+        [0, 1],
+    ),
 }
 
 
@@ -70,6 +74,7 @@ def test_killed_at_random_moments(name, tmp_path, monkeypatch):
     monkeypatch.setattr(lab.Keeper, "SHARE", 1e9)  # keep every epoch
     changes, seeds = CASES[name]
     config = configuration(**changes)
+    go(tmp_path / "first", config, seeds)  # compiles
     start = time.monotonic()
     go(tmp_path / "undisturbed", config, seeds)
     whole = time.monotonic() - start

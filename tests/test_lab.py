@@ -322,3 +322,11 @@ def test_seeds_that_were_interrupted_together_go_on_together(tmp_path, monkeypat
     assert sweep.run_jobs([job], tmp_path, Processes(1), lambda event: None) == {}
     together = [read_description(job.folder(tmp_path) / f"seed-{s}")["together"] for s in range(4)]
     assert together == [[0, 3], [1, 2], [1, 2], [0, 3]]
+
+
+def test_the_docs_have_all_presets():
+    """With numbers of runs, times and results as `piaget list` says them."""
+    docs = (Path(__file__).parents[1] / "docs" / "lab.md").read_text()
+    for preset in PRESETS.values():
+        assert f"| {preset.name} | {preset.runs:,} | {preset.expected_time} | {preset.expected} |" in docs
+        assert "not measured" not in preset.expected_time

@@ -184,10 +184,12 @@ def go(configuration: dict[str, Any], chosen: list[int], options: argparse.Names
     import torch
 
     from piaget.lab.making import make
+    from piaget.lab.memory import keep_memory
     from piaget.lab.progress import Progress
     from piaget.lab.rows import read_rows
     from piaget.lab.run import run
 
+    keep_memory()
     torch.set_num_threads(1)  # more are slower: the matrices are small
     learners, streams = make(configuration, chosen, options.data_dir)
     with view(options) as shown:
