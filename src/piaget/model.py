@@ -178,6 +178,8 @@ class BatchLoss:
 
     def __call__(self, params: Tree, fixed: Tree, rows: Tree, weight: Tensor, noise: Tensor) -> Tensor:
         model = self.model
+        if self.hide:
+            params, fixed, rows, noise = self._without_last(params, fixed, rows, noise)
         slot = fixed["slot"]
         visible = fixed["visible"] & ~slot if self.hide else fixed["visible"]
         keep = self._keep(noise, weight.dtype)
@@ -199,6 +201,26 @@ class BatchLoss:
             out, task = model.forward(params, h, keep, visible, first), fixed["task"]
         losses = sample_losses(out, rows["column"], rows["value"], task)
         return (losses * weight).sum() / weight.sum().clamp(min=1)
+
+    def _without_last(
+        self, params: Tree, fixed: Tree, rows: Tree, noise: Tensor
+    ) -> tuple[Tree, Tree, Tree, Tensor]:
+        """The last slot is the candidate's, or nobody's: hidden, it need not be computed."""
+        structure, k = self.model.structure, fixed["visible"].shape[-1] - 1
+
+        def cut(own: Tree, before: int) -> Tree:
+            parts = {n: p.narrow(structure.axes[n] + before, 0, k) for n, p in own["structure"].items()
+                     if n in structure.axes}  # fmt: skip
+            return own | {"structure": own["structure"] | parts}
+
+        components = map_tree(lambda p: p[:k], params["components"])
+        params = params | {"components": components, "own": cut(params["own"], 0)}
+        fixed = fixed | {"visible": fixed["visible"][..., :k], "slot": fixed["slot"][:k]}
+        if "table" in fixed:
+            fixed |= {"table": cut(fixed["table"], 1)}
+        if "first" in rows:
+            rows = rows | {"first": rows["first"][:, :k]}
+        return params, fixed, rows, noise[:, : structure.noise_slots(k)]
 
     def _keep(self, noise: Tensor, dtype: torch.dtype) -> list[Any]:
         if self.model.components.dropout == 0:
