@@ -44,7 +44,7 @@ def draw_plan(
     first k slots. noise_shape: (slots, bytes) of the dropout bits of one sample.
     """
     n = len(bank["column"])
-    size = batch or rounded(n)
+    size = batch or rounded(n, 2)
     steps = math.ceil(n / size)
     # All samples in one batch need no shuffling.
     order = torch.arange(n) if batch is None else torch.randperm(n, generator=generator)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,8 +18,26 @@ FREQUENCIES = (2, 5, 10, 20, 50, 100)
 
 
 # Seconds of one core for one epoch over a whole stream, for one of ten runs trained together, ER and
-# compositional: `python -m benchmarks.preset_times`, 2026-11-16. The other algorithms cost more (Job.cost).
-SECONDS: dict[tuple[str, str], float] = {}
+# compositional, 2026-11-16, on a busy machine. The other algorithms cost more (Job.cost).
+SECONDS: dict[tuple[str, str], float] = {
+    # python -m benchmarks.preset_times
+    ("landmine", "linear"): 0.00085,
+    ("fera", "linear"): 0.001,  # on random numbers of the same shapes
+    ("mnist", "soft-ordering"): 1.5,
+    ("fashion", "soft-ordering"): 1.1,
+    ("cub", "soft-ordering"): 0.49,
+    # Estimated: milliseconds a step (docs/performance.md) x steps, or from a like stream or structure.
+    ("schools", "linear"): 0.004,
+    ("mnist", "soft-gating"): 2.0,
+    ("fashion", "soft-gating"): 1.5,
+    ("cifar100", "soft-ordering"): 95,
+    ("cifar100", "soft-gating"): 180,
+    ("omniglot", "soft-ordering"): 640,
+    ("omniglot", "soft-gating"): 1300,
+    ("combined", "soft-ordering"): 13,
+    ("pixel-mnist", "soft-ordering"): 0.08,
+} | {(stream, "soft-ordering"): 0.21 for stream in OBJECTS}  # by what `make run` takes
+STEPS = {"mnist": 300, "fashion": 300, "cub": 4}  # an epoch on a whole task
 WORKERS = 2  # for which expected times are given
 
 
@@ -42,7 +61,11 @@ class Preset:
     @property
     def expected_time(self) -> str:
         jobs = self.jobs(tuple(range(self.seeds)))
-        known = [j.cost * s for j in jobs if (s := SECONDS.get((j.stream, j.method.structure))) is not None]
+        known = [
+            j.cost * s * _share(j)
+            for j in jobs
+            if (s := SECONDS.get((j.stream, j.method.structure))) is not None
+        ]
         if len(known) < len(jobs):
             return "time not measured"
         return f"about {duration(sum(known) / WORKERS)} on {WORKERS} cores"
@@ -59,6 +82,12 @@ class Preset:
         found = [(stream, reported(structure, stream, "er", algorithm)) for stream in streams]
         numbers = ", ".join(f"{stream} {paper[0]} ± {paper[1]}" for stream, paper in found if paper)
         return f"ER, {ALGORITHMS[algorithm]}: {numbers}"
+
+
+def _share(job: Job) -> float:
+    """Of an epoch's steps, if there are fewer samples than usual."""
+    size = dict(job.options).get("train_size")
+    return 1.0 if size is None else min(1.0, math.ceil(size / 32) / STEPS[job.stream])
 
 
 def _all_methods(streams: tuple[str, ...], structure: str) -> Callable[[tuple[int, ...]], list[Job]]:
