@@ -293,7 +293,7 @@ def test_folders_that_do_not_exist(tmp_path, monkeypatch):
     with pytest.raises(DataError, match=r"the data folder .*nowhere does not exist"):
         fetch.folders(tmp_path / "nowhere")
     monkeypatch.setenv("PIAGET_DATA", str(tmp_path / "mistyped"))
-    with pytest.raises(DataError, match=r"PIAGET_DATA names .*mistyped, which does not exist"):
+    with pytest.raises(DataError, match=r"PIAGET_DATA: .*mistyped does not exist"):
         fetch.folders(None)
     assert not (tmp_path / "mistyped").exists()
 
