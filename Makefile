@@ -25,7 +25,7 @@ unit: $(READY)
 results: $(READY)
 	$(BIN)/piaget sweep objects-random objects-circle --adaptations all --seeds 10 --out results/objects-14
 
-# The table of docs/performance.md: about 10 minutes once all steps are compiled, 10 more the first time.
+# The table of docs/performance.md; the first time, all steps are compiled.
 bench: $(READY)
 	$(BIN)/piaget bench --out results/bench.json
 

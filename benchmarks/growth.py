@@ -19,6 +19,7 @@ import torch
 
 import piaget
 from benchmarks import speed
+from benchmarks.cases import BATCH, CASES, Case, task
 from piaget.trees import leaves
 
 TASKS = (5, 10, 20, 40)
@@ -26,20 +27,20 @@ COMPONENTS = (4, 8, 16)
 WIDTHS = (32, 64, 128, 256)
 
 
-def step_time(case: speed.Case) -> float:
-    epoch = speed.prepare(case, 1)
+def step_time(case: Case, **settings: Any) -> float:
+    epoch = speed.prepare(case, 1, **settings)
     epoch()
     return 1e3 * min(speed.seconds_a_step(epoch, 0.5) for _ in range(3))
 
 
 def memory(adaptation: str, tasks: int) -> float:
     """Megabytes that a learner holds after so many tasks, without their encoders."""
-    case = replace(speed.CASES[0], batches=1)
+    case = replace(CASES[0], batches=1)
     learner = piaget.Learner(
         "soft-ordering", adaptation, "compositional", encoder="fixed", epochs=2, initial_epochs=1
     )
     for number in range(tasks):
-        learner.learn(speed.task(case, number, 0, speed.BATCH))
+        learner.learn(task(case, number, 0, BATCH))
     state = learner._state
     trees: list[Any] = [state.components, state.moments, state.memory]
     trees += [{k: v for k, v in record.own.items() if k != "encoder"} for record in state.records.values()]
@@ -47,7 +48,7 @@ def memory(adaptation: str, tasks: int) -> float:
 
 
 def measure() -> dict[str, dict[int, float]]:
-    base = replace(speed.CASES[0], batches=20)
+    base = replace(CASES[0], batches=20)
     adapting = replace(base, stage="adaptation")
     found: dict[str, dict[int, float]] = {
         "assimilation, against tasks (ms)": {n: step_time(replace(base, past=n)) for n in TASKS},
@@ -58,27 +59,13 @@ def measure() -> dict[str, dict[int, float]]:
         "memory ER, against tasks (MB)": {n: memory("er", n) for n in TASKS},
         "memory EWC, against tasks (MB)": {n: memory("ewc", n) for n in TASKS},
     }
-    known = dict(speed.COMPONENTS)
-    for width in WIDTHS:
-        speed.COMPONENTS["dense"] = piaget.Dense(width)
-        found.setdefault("assimilation, against width (ms)", {})[width] = step_time(base)
-    speed.COMPONENTS.update(known)
-    for count in COMPONENTS:
-        found.setdefault("assimilation, against components (ms)", {})[count] = with_components(base, count)
+    found["assimilation, against width (ms)"] = {
+        width: step_time(base, components=piaget.Dense(width)) for width in WIDTHS
+    }
+    found["assimilation, against components (ms)"] = {
+        count: step_time(base, initial_components=count, depth=4) for count in COMPONENTS
+    }
     return found
-
-
-def with_components(case: speed.Case, count: int) -> float:
-    original = piaget.Learner.__init__
-
-    def more(self: piaget.Learner, *arguments: Any, **settings: Any) -> None:
-        original(self, *arguments, **settings, initial_components=count, depth=4)
-
-    piaget.Learner.__init__ = more
-    try:
-        return step_time(case)
-    finally:
-        piaget.Learner.__init__ = original
 
 
 def draw(found: dict[str, dict[int, float]], out: Path) -> None:

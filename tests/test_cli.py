@@ -124,6 +124,7 @@ def test_data_draw(name, small_data, tmp_path):
         (["run", "digits", "--set", "train_size=3"], "and options.NAME for options of the stream"),
         (["resume", "nowhere"], "nowhere does not exist, or is no folder"),
         (["sweep", "digits", "--set", "widht=3"], "did you mean 'width'"),
+        (["bench", "nothing"], "no row has 'nothing'; rows: soft ordering, assimilation;"),
         (["predict", "nowhere", "x.csv", "--out", "y.csv"], "holds no learner"),
     ],
 )
@@ -318,20 +319,12 @@ def test_a_reader_that_goes_away():
     assert (done.stdout, done.stderr) == ("streams\n", "")
 
 
+TINY = ["run", "digits", "--epochs", "2", "--option", "tasks=5", "--option", "train_size=20", "--quiet"]
+
+
 def test_status(tmp_path, capsys):
     out = tmp_path / "out"
-    arguments = [
-        "run",
-        "digits",
-        "--epochs",
-        "2",
-        "--option",
-        "tasks=5",
-        "--option",
-        "train_size=20",
-        "--quiet",
-    ]
-    assert main([*arguments, "--seeds", "0-1", "--out", str(out)]) == 0
+    assert main([*TINY, "--seeds", "0-1", "--out", str(out)]) == 0
     description = out / "seed-1" / "run.json"
     text = description.read_text()
     description.write_text(text.replace('"status": "done"', '"status": "running"'))
@@ -446,18 +439,7 @@ def test_a_sweep_with_settings_of_ones_own(tmp_path, capsys):
 
 def test_odd_folders(tmp_path, capsys):
     out = tmp_path / "out"
-    arguments = [
-        "run",
-        "digits",
-        "--epochs",
-        "2",
-        "--option",
-        "tasks=5",
-        "--option",
-        "train_size=20",
-        "--quiet",
-    ]
-    assert main([*arguments, "--out", str(out)]) == 0
+    assert main([*TINY, "--out", str(out)]) == 0
     shutil.copytree(out / "seed-0", out / "seed-0.bak")
     (out / "broken").mkdir()
     (out / "broken" / "run.json").write_text("{")
@@ -467,3 +449,22 @@ def test_odd_folders(tmp_path, capsys):
     assert main(["resume", str(out), "--quiet"]) == 0
     assert main(["resume", str(tmp_path)]) == 2
     assert f"give {out}" in capsys.readouterr().err
+
+
+def test_a_sweep_over_structures(tmp_path, capsys):
+    arguments = [
+        "sweep",
+        "digits",
+        "--structures",
+        "soft-ordering",
+        "linear",
+        "--algorithms",
+        "compositional",
+    ]
+    arguments += ["--epochs", "2", "--seeds", "1", "--option", "tasks=5", "--option", "train_size=20"]
+    assert main([*arguments, "--workers", "1", "--json", "--out", str(tmp_path)]) == 0
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {e["run"] for e in events if e["event"] == "ended"} == {
+        "digits soft-ordering er compositional seed 0", "digits linear er compositional seed 0",
+    }  # fmt: skip
+    assert len(events[-1]["table"]) == 2

@@ -179,25 +179,31 @@ def epoch(task, stage, number, epochs=10):
     return EpochReport(0, task, stage, number, epochs, 4)
 
 
+def progress_after(tracker, task, report):
+    tracker.current = tracker.current or {report.seed: report.task}
+    tracker.epoch(task, report)
+    return tracker.progress()
+
+
 def row(seed, evaluated, value, metric="accuracy"):
     return {"split": "test", "metric": metric, "seed": seed, "evaluated": evaluated, "value": value}
 
 
 def test_the_share_that_is_done():
     tracker = Tracker(10)
-    assert tracker.epoch(4, epoch("d", "initialization", 5)).done == pytest.approx(0.2)
-    assert tracker.epoch(4, epoch("d", "initialization", 10)).done == pytest.approx(0.4)
-    assert tracker.epoch(5, epoch("e", "assimilation", 5)).done == pytest.approx(0.45)
-    assert tracker.epoch(10, epoch("j", "adaptation", 10)).done == pytest.approx(1.0)
+    assert progress_after(tracker, 4, epoch("d", "initialization", 5)).done == pytest.approx(0.2)
+    assert progress_after(tracker, 4, epoch("d", "initialization", 10)).done == pytest.approx(0.4)
+    assert progress_after(tracker, 5, epoch("e", "assimilation", 5)).done == pytest.approx(0.45)
+    assert progress_after(tracker, 10, epoch("j", "adaptation", 10)).done == pytest.approx(1.0)
 
 
 def test_scores_are_means_over_runs_of_the_latest():
     tracker = Tracker(3)
-    assert tracker.epoch(1, epoch("a", "assimilation", 1)).metric is None
+    assert progress_after(tracker, 1, epoch("a", "assimilation", 1)).metric is None
     tracker.rows([row(0, "a", 0.1), row(0, "a", 0.5), row(1, "a", 0.7), row(0, "b", 0.9), row(1, "b", 0.7)])
     tracker.rows([row(0, "c", 3.0, "rmse")])
     tracker.current = {0: "b", 1: "b"}
-    progress = tracker.epoch(2, epoch("b", "assimilation", 1))
+    progress = progress_after(tracker, 2, epoch("b", "assimilation", 1))
     assert (progress.metric, progress.current) == ("accuracy", 0.8)
     assert progress.past == pytest.approx(0.6)
 
@@ -207,9 +213,22 @@ def test_the_time_that_is_left(monkeypatch):
     monkeypatch.setattr(time, "monotonic", lambda: now)
     tracker = Tracker(10, done=0.5, seconds=1000.0)  # goes on
     now = 110.0
-    progress = tracker.epoch(6, epoch("f", "assimilation", 10))
+    progress = progress_after(tracker, 6, epoch("f", "assimilation", 10))
     assert progress.seconds == pytest.approx(1010)
     assert progress.left == pytest.approx(40)  # a tenth took 10 s, and four are left
+
+
+def test_short_epochs_are_not_all_told(monkeypatch):
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    tracker = Tracker(10)
+    assert tracker.due()
+    progress_after(tracker, 1, epoch("a", "joint", 1))
+    assert not tracker.due()
+    now = 100.2
+    assert tracker.due()
+    assert tracker.began(1)
+    assert not tracker.began(2)
 
 
 @pytest.mark.parametrize(

@@ -93,12 +93,14 @@ class _Together:
         self.size = Size.of(stages)
         self.works = [stage.work(self.size) for stage in stages]
         self.work = _stack_works(self.works) if self.cohort else self.works[0]
+        mode, pays = stages[0].compile, any(stage.worth_compiling for stage in stages)
+        self.compile = mode == "always" or (mode == "auto" and pays)
         self.passes = [
             [self._prepare(part, hide, rate) for hide in stages[0].passes] for part in self.work.parts
         ]  # of each part
         self.alike: list[tuple[Batch | None, ...]] | None = None  # one epoch, if all are the same
 
-    def _prepare(self, part: Part, hide: bool, rate: float) -> Callable[[Batch, int], None]:
+    def _prepare(self, part: Part, hide: bool, rate: float) -> _Pass:
         """A step with all that stays the same during the stage: what learns, and constants."""
         work, first = self.work, self.stages[0]
         params = {role: work.groups[name] for role, name in part.roles.items()}
@@ -109,10 +111,7 @@ class _Together:
         constants = {"frozen": frozen, "fixed": part.fixed, "memory": part.memory}
         step = Step(replace(part.loss, hide=hide), first.adaptation, rate, self.cohort)
         stays: Tree = {"trained": trained, "moments": moments, "constants": constants}
-        worthwhile = any(stage.worth_compiling for stage in self.stages)
-        if first.compile == "never" or (first.compile == "auto" and not worthwhile):
-            return lambda batch, number: step(**stays, **batch.inputs(number, learning))
-        return _Fast(step, stays, learning)
+        return _Pass(step, stays, learning, self.compile)
 
     def epoch(self) -> None:
         """One epoch; where there are several parts, their batches take turns."""
@@ -172,22 +171,22 @@ class Batch:
         }  # fmt: skip
 
 
-class _Fast:
-    """A step as machine code, if it can be had; made when the first batch shows its form."""
+class _Pass:
+    """A step with what stays the same; as machine code, if it is to be and can be compiled."""
 
-    def __init__(self, step: Step, stays: Tree, learning: Sequence[str]) -> None:
-        self.step, self.stays, self.learning = step, stays, learning
-        self.flat = list(leaves(stays))
+    def __init__(self, step: Step, stays: Tree, learning: Sequence[str], compile: bool) -> None:
+        self.step, self.stays, self.learning, self.compile = step, stays, learning, compile
+        self.code: Compiled | None = None  # made when the first batch shows its form
         self.batch: Batch | None = None
-        self.code: Compiled | None = None
-        self.tried = False
 
     def __call__(self, batch: Batch, number: int) -> None:
         if batch is not self.batch:  # else all epochs are alike, and it is the only one
             self.batch, self.inputs = batch, batch.inputs(number, self.learning)
-            self.all = [*self.flat, *leaves(self.inputs)]
-        if not self.tried:
-            self.code, self.tried = compiled(self.step, self.stays | self.inputs), True
+            if self.compile:
+                self.code, self.compile = compiled(self.step, self.stays | self.inputs), False
+                self.flat = list(leaves(self.stays))
+            if self.code is not None:
+                self.all = [*self.flat, *leaves(self.inputs)]
         if self.code is None:
             self.step(**self.stays, **self.inputs)
         else:

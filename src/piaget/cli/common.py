@@ -33,6 +33,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def add_every(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--every", type=positive, metavar="N", help="evaluate every N epochs (default: when a task is done)"
+    )
+
+
+def add_set(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument(
+        "--set", type=pair, action="append", default=[], metavar="KEY=VALUE", dest="changes",
+        help=f"{what}; may be given several times",
+    )  # fmt: skip
+
+
 def pair(text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not equals or not key:

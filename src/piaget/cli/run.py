@@ -6,7 +6,15 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from piaget.cli.common import add_data_dir, add_options, pair, positive, print_json, seed_list
+from piaget.cli.common import (
+    add_data_dir,
+    add_every,
+    add_options,
+    add_set,
+    positive,
+    print_json,
+    seed_list,
+)
 from piaget.cli.progress import add_progress, view
 from piaget.lab.progress import SCORES, duration
 from piaget.lab.settings import SETTINGS, parse
@@ -26,17 +34,12 @@ def add(commands: Any) -> None:
     )  # fmt: skip
     _add_table(parser)
     _add_method(parser)
-    parser.add_argument(
-        "--set", type=pair, action="append", default=[], metavar="KEY=VALUE", dest="changes",
-        help="any of the names above, or options.NAME; before flags and the file; may be given several times",
-    )  # fmt: skip
+    add_set(parser, "any of the names above, or options.NAME; before flags and the file")
     parser.add_argument(
         "--seeds", type=seed_list, metavar="LIST",
         help="of streams and learners: 3, 0-9 or 0,2,5; they are trained together (default: 0)",
     )  # fmt: skip
-    parser.add_argument(
-        "--every", type=positive, metavar="N", help="evaluate every N epochs (default: when a task is done)"
-    )
+    add_every(parser)
     parser.add_argument(
         "--out", type=Path, metavar="DIR",
         help="output folder, with one folder a seed (default: results/run)",
@@ -74,7 +77,7 @@ def _add_method(parser: argparse.ArgumentParser) -> None:
         if setting.group not in groups:
             groups[setting.group] = parser.add_argument_group(f"{setting.group} (in brackets: the default)")
         groups[setting.group].add_argument(
-            setting.flag, metavar=setting.values, help=setting.help, dest=setting.name
+            setting.flag, metavar=setting.kind.shown, help=setting.help, dest=setting.name
         )
 
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from piaget.cli.common import (
     add_data_dir,
+    add_every,
     add_options,
+    add_set,
     check_options,
     options_for,
-    pair,
     positive,
     print_json,
     print_table,
@@ -48,8 +49,8 @@ def add(commands: Any) -> None:
         help="an experiment of the paper, or streams: see piaget list",
     )
     parser.add_argument(
-        "--structure", metavar="NAME",
-        help="linear, soft-ordering or soft-gating (default: the paper's for the stream)",
+        "--structures", nargs="+", metavar="NAME",
+        help="linear, soft-ordering, soft-gating (default: the paper's for the stream)",
     )  # fmt: skip
     parser.add_argument(
         "--adaptations", nargs="+", metavar="NAME",
@@ -72,13 +73,8 @@ def add(commands: Any) -> None:
         help="epochs a task (default: the paper's, 100 for most streams)",
     )
     add_options(parser)
-    parser.add_argument(
-        "--set", type=pair, action="append", default=[], metavar="KEY=VALUE", dest="changes",
-        help="a setting of the learners, such as width=128 (piaget run --help); may be given several times",
-    )  # fmt: skip
-    parser.add_argument(
-        "--every", type=positive, metavar="N", help="evaluate every N epochs (default: when a task is done)"
-    )
+    add_set(parser, "a setting of the learners, such as width=128 (piaget run --help)")
+    add_every(parser)
     add_workers(parser)
     parser.add_argument(
         "--out", type=Path, default=Path("results"), metavar="DIR", help="output folder (default: results)"
@@ -128,9 +124,9 @@ def _sweep(options: argparse.Namespace) -> int:
     from piaget.streams import lookup
 
     if len(options.streams) == 1 and options.streams[0] in PRESETS:
-        if options.structure is not None:
+        if options.structures is not None:
             raise SettingError(
-                f"{options.streams[0]} is a preset, which has its structure; leave out --structure"
+                f"{options.streams[0]} is a preset, which has its structure; leave out --structures"
             )
         return go(_preset(options), options)
     if options.quick:
@@ -139,15 +135,17 @@ def _sweep(options: argparse.Namespace) -> int:
     check_options(streams, options.options)
     adaptations = _choose(options.adaptations or ["er"], list(table.BASES), "adaptation")
     algorithms = _choose(options.algorithms, list(table.ALGORITHMS), "algorithm")
-    if options.structure not in (None, "linear", "soft-ordering", "soft-gating"):
-        raise SettingError(
-            f"structure {options.structure!r} is not known; expected linear, soft-ordering or soft-gating"
-        )
+    for name in options.structures or []:
+        if name not in ("linear", "soft-ordering", "soft-gating"):
+            raise SettingError(
+                f"structure {name!r} is not known; expected linear, soft-ordering or soft-gating"
+            )
     seeds = tuple(options.seeds or range(3))
     jobs = []
     for stream in dict.fromkeys(streams):
         extra = tuple(options_for(stream, options.options).items())
-        methods = plain.paper_methods(options.structure or structure_of(stream))
+        structures = dict.fromkeys(options.structures or [structure_of(stream)])
+        methods = [method for structure in structures for method in plain.paper_methods(structure)]
         jobs += [
             plain.Job(
                 stream,

@@ -23,11 +23,9 @@ import filelock
 
 from piaget.errors import LoadError
 from piaget.lab.folder import at_work, read_description
-from piaget.lab.sinks import Point, Run, Sink, clean, modified
+from piaget.lab.sinks import ACTIVE, BATCH, Point, Run, Sink, clean, modified
 from piaget.storage import write_atomically
 
-ACTIVE = ("new", "running")
-BATCH = 1000  # points sent at once; MLflow takes no more
 COLUMNS = {"trained", "epoch", "evaluated", "split", "metric", "value"}  # those that are needed here
 
 

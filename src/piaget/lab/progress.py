@@ -5,13 +5,14 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from piaget.evaluation import EpochReport, Row
 
 SCORES = ("accuracy", "rmse")
+SECONDS = 0.1  # between two reports of progress, at least
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,8 @@ class Tracker:
         self._done_before, self._seconds_before, self._began = done, seconds, time.monotonic()
         self._scores: dict[str, dict[tuple[int, str], float]] = {}  # {metric: {(seed, task): value}}
         self.current: dict[int, str] = {}  # {seed: task}: runs may learn tasks in different orders
-        self._last: Progress | None = None
+        self._last: tuple[int, EpochReport] | None = None
+        self._told = -SECONDS
 
     def rows(self, rows: Iterable[Row]) -> None:
         for row in rows:
@@ -54,23 +56,30 @@ class Tracker:
     def seconds(self) -> float:
         return self._seconds_before + time.monotonic() - self._began
 
-    def epoch(self, task: int, report: EpochReport) -> Progress:
+    def epoch(self, task: int, report: EpochReport) -> None:
+        """After every epoch, which may be very short."""
         share = report.epoch / report.epochs
         # The initial tasks are learned together: as much work as one after the other.
         self.done = (task * share if report.stage == "initialization" else task - 1 + share) / self.tasks
-        metric, current, past = self.latest(self.current or {report.seed: report.task})
-        self._last = Progress(
+        self._last = task, report
+
+    def due(self) -> bool:
+        """Is it time to tell of the progress again?"""
+        return time.monotonic() - self._told >= SECONDS
+
+    def began(self, task: int) -> bool:
+        """Is the last epoch one of this task? (An initial task may only wait for the others.)"""
+        return self._last is not None and self._last[0] == task
+
+    def progress(self) -> Progress:
+        assert self._last is not None
+        self._told = time.monotonic()
+        task, report = self._last
+        metric, current, past = self.latest(self.current)
+        return Progress(
             task, self.tasks, report.task, report.stage, report.epoch, report.epochs, report.components,
             metric, current, past, self._done_before, self.done, self.seconds, self._left(),
         )  # fmt: skip
-        return self._last
-
-    def after(self, task: int) -> Progress | None:
-        """The last progress of a task again, with what was evaluated since. None: it only waits."""
-        if self._last is None or self._last.task != task:
-            return None
-        metric, current, past = self.latest(self.current)
-        return replace(self._last, metric=metric, current=current, past=past, seconds=self.seconds)
 
     def _left(self) -> float | None:
         new = self.done - self._done_before

@@ -153,6 +153,7 @@ def _learn(runs: Sequence[_Run], keeper: Keeper, every: int | None, on_progress:
         # Learners that went on alone may have finished a task that others are still at.
         todo = [r for r, task in enumerate(tasks) if not _has(runs[r].learner, task)]
         if todo:
+            keeper.tracker.current = {runs[r].seed: tasks[r].name for r in todo}
             Cohort([runs[r].learner for r in todo]).learn(
                 [tasks[r] for r in todo],
                 evaluate_on=[[*past[r], tasks[r]] for r in todo],
@@ -164,8 +165,8 @@ def _learn(runs: Sequence[_Run], keeper: Keeper, every: int | None, on_progress:
             keeper.keep()
             for r in todo:
                 _log_task(runs[r], i, tasks[r].name, keeper.tracker)
-            if on_progress is not None and (last := keeper.tracker.after(i + 1)):
-                on_progress(last)
+            if on_progress is not None and keeper.tracker.began(i + 1):
+                on_progress(keeper.tracker.progress())  # with what was evaluated since
         past = [[*earlier, task.lean()] for earlier, task in zip(past, tasks, strict=True)]
 
 
@@ -173,11 +174,10 @@ def _on_epoch(
     task: int, first: int, tracker: Tracker, on_progress: OnProgress | None, report: EpochReport
 ) -> None:
     """All runs of a cohort are at the same epoch: the first one speaks for them."""
-    tracker.current[report.seed] = report.task
     if report.seed == first:
-        progress = tracker.epoch(task, report)
-        if on_progress is not None:
-            on_progress(progress)
+        tracker.epoch(task, report)
+        if on_progress is not None and tracker.due():
+            on_progress(tracker.progress())
 
 
 def _has(learner: Learner, task: Task) -> bool:

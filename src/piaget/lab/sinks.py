@@ -23,7 +23,6 @@ from piaget.storage import write_atomically
 
 ACTIVE = ("new", "running")
 BATCH = 1000  # points sent at once; MLflow takes no more
-COLUMNS = {"trained", "epoch", "evaluated", "split", "metric", "value"}  # those that are needed here
 
 
 class Point(NamedTuple):

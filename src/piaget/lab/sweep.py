@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import wait
@@ -25,7 +24,6 @@ from piaget.lab.run import is_done, run, run_folders
 from piaget.storage import write_atomically
 
 ATTEMPTS = 3  # at a cohort whose worker dies (killed, out of memory)
-SECONDS = 0.5  # between two reports of a worker, at least
 COHORT = 10  # seeds trained together: more do not make a step of one run any faster
 
 
@@ -49,15 +47,7 @@ def row_files(job: Job, out: Path) -> list[Path]:
 def run_job(job: Job, out: Path, send: Send) -> None:
     """Trains a cohort over the whole stream."""
     learners, streams = make(job.configuration, list(job.seeds), job.data_dir)
-    last = 0.0
-
-    def on_progress(progress: Progress) -> None:
-        nonlocal last  # epochs may be very short
-        if time.monotonic() - last > SECONDS or progress.epoch == progress.epochs:
-            last = time.monotonic()
-            send((job, progress))
-
-    run(learners, streams, job.folder(out), job.configuration, on_progress)
+    run(learners, streams, job.folder(out), job.configuration, lambda progress: send((job, progress)))
 
 
 def cohort_size(jobs: Sequence[Job], workers: int) -> int:
@@ -79,9 +69,10 @@ def run_jobs(
         with executor:
             before = plain.read_cohorts(out)
             planned = plain.plan(jobs, before, size or cohort_size(jobs, executor.workers))
-            others = [c for c in before if c.folder(out) not in {job.folder(out) for job in jobs}]
-            kept = [c for c in before if c not in others and not _among(c, planned)]
-            write_atomically(out / plain.FILE, plain.as_json([*others, *kept, *planned]))
+            others = {(c.folder(out), c.seeds): c for c in before}  # of other jobs, or other seeds
+            for cohort in planned:
+                others.pop((cohort.folder(out), cohort.seeds), None)
+            write_atomically(out / plain.FILE, plain.as_json([*others.values(), *planned]))
             todo = [cohort for cohort in planned if not all_done(cohort, out)]
             todo.sort(key=lambda job: job.cost, reverse=True)
             for job in todo:
@@ -91,11 +82,6 @@ def run_jobs(
                 failed[job] = error
                 _record(job, out, error)
         return failed
-
-
-def _among(cohort: Job, planned: Sequence[Job]) -> bool:
-    here = Path()
-    return any(cohort.folder(here) == p.folder(here) and cohort.seeds == p.seeds for p in planned)
 
 
 def _run_all(todo: Sequence[Job], out: Path, executor: Executor, report: Report) -> Iterator[tuple[Job, str]]:

@@ -1,0 +1,44 @@
+"""The benchmarks do what they say: the same amount of work on both sides. Speed is not tested."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from benchmarks import end_to_end, speed
+from benchmarks.cases import CASES
+from benchmarks.plain import prepare_naive
+
+
+@pytest.fixture(autouse=True)
+def _draws_as_users_do():
+    """The plain implementation draws from the global generator."""
+    with torch.random.fork_rng(devices=[]):
+        yield
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("case", [case for case in CASES if case.kind != "omniglot"], ids=lambda c: c.name)
+def test_both_sides_take_as_many_steps(case, monkeypatch):
+    small, steps = replace(case, batches=2, past=4), []
+    original = speed.training.Step.__call__
+
+    def counted(self, *arguments, **named):
+        steps.append(self)
+        original(self, *arguments, **named)
+
+    epoch, plain = speed.prepare(small, 1, compile="never"), prepare_naive(small)
+    monkeypatch.setattr(speed.training.Step, "__call__", counted)
+    said = epoch()
+    replayed = 4 if case.adaptation == "er" and case.stage != "assimilation" else 0  # batches of 32
+    assert len(steps) == said + replayed
+    assert plain() == said
+
+
+def test_end_to_end():
+    times, cold = end_to_end.end_to_end(tasks=5, epochs=2, samples=64, cohort=2)
+    assert set(times) == {"naive", "one", "cohort"}
+    assert min(*times.values(), cold) > 0
+    row = speed.as_row(end_to_end.CASE, times, cold, 1.0)
+    assert row["ratio"]["one"] == times["naive"] / times["one"]
+    assert "end to end" in speed.show(row, 1e9)
