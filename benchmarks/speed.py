@@ -8,11 +8,14 @@ library's arithmetic reaches (operations counted in the plain step, so what is n
 
 from __future__ import annotations
 
+import datetime
 import gc
 import json
 import math
+import os
 import platform
 import resource
+import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -29,6 +32,7 @@ from benchmarks.end_to_end import CASE, end_to_end
 from benchmarks.plain import prepare_naive
 from piaget import training
 from piaget.lab.memory import keep_memory
+from piaget.storage import write_atomically
 
 
 class _Caught(Exception):
@@ -120,7 +124,7 @@ def measure(case: Case, repeats: int, least: float, cohort: int) -> dict[str, An
     return as_row(case, times, compiling, operations(sides["naive"]))
 
 
-def as_row(case: Case, times: dict[str, float], ready_after: float, counted: float) -> dict[str, Any]:
+def as_row(case: Case, times: dict[str, float], ready_after: float, counted: float | None) -> dict[str, Any]:
     return {
         "name": case.name, "wanted": case.wanted, "milliseconds": {n: 1e3 * t for n, t in times.items()},
         "ratio": {n: times["naive"] / t for n, t in times.items() if n != "naive"},
@@ -132,7 +136,7 @@ def as_row(case: Case, times: dict[str, float], ready_after: float, counted: flo
 def show(row: dict[str, Any], speed: float) -> str:
     milliseconds, ratio, wanted = row["milliseconds"], row["ratio"], row["wanted"]
     last = "cohort" if "cohort" in ratio else "one"
-    share = row["operations"] / (milliseconds[last] / 1e3) / speed
+    share = None if row["operations"] is None else row["operations"] / (milliseconds[last] / 1e3) / speed
     both = [f"{ratio['one']:.1f}x ({wanted[0]}x)"]
     both.append(f"{ratio['cohort']:.1f}x ({wanted[1]}x)" if "cohort" in ratio else "-")
     times = " / ".join(f"{milliseconds[n]:.3g}" for n in ("naive", "one", "cohort") if n in milliseconds)
@@ -140,7 +144,7 @@ def show(row: dict[str, Any], speed: float) -> str:
         row["name"],
         *both,
         times,
-        "-" if math.isnan(share) else f"{100 * share:.0f} %",
+        "-" if share is None else f"{100 * share:.0f} %",
         f"{row['peak_megabytes']:.0f}",
     ]
     return f"| {' | '.join(cells)} |"
@@ -156,10 +160,8 @@ def main(quick: bool = False, only: str = "", out: Path | None = None) -> list[d
     torch.set_num_threads(1)
     keep_memory()  # for both sides
     warnings.simplefilter("ignore")
-    speed = matrix_speed()
-    print(
-        f"{platform.machine()}, PyTorch {torch.__version__}; matrix products: {speed / 1e9:.0f} billion op/s"
-    )
+    began, speed = time.monotonic(), matrix_speed()
+    print(f"{machine()}, PyTorch {torch.__version__}; matrix products: {speed / 1e9:.0f} billion op/s")
     print(HEAD, flush=True)
     rows = []
     for case in CASES:
@@ -169,13 +171,28 @@ def main(quick: bool = False, only: str = "", out: Path | None = None) -> list[d
         print(show(rows[-1], speed), flush=True)
         gc.collect()
     if only in CASE.name:
-        rows.append(as_row(CASE, *(end_to_end(6, 10, 960, 3) if quick else end_to_end()), math.nan))
+        rows.append(as_row(CASE, *(end_to_end(6, 4, 960, 3) if quick else end_to_end()), None))
         print(show(rows[-1], speed), flush=True)
         print(f"  (the first time, with compiling what was not kept: {rows[-1]['ready_after']:.0f} s)")
+    print(f"{time.monotonic() - began:.0f} s in all")
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(json.dumps({"matrix_speed": speed, "rows": rows}, indent=1))
+        about = {"date": datetime.date.today().isoformat(), "machine": machine(), "command": sys.argv,
+                 "torch": torch.__version__, "piaget": piaget.__version__, "matrix_speed": speed}  # fmt: skip
+        text = json.dumps(about | {"seconds": time.monotonic() - began, "rows": rows}, indent=1)
+        write_atomically(out, text.encode())
     return rows
+
+
+def machine() -> str:
+    """The kind of processor, as far as the system tells."""
+    names = [line.split(":")[1].strip() for line in cpu_lines() if line.startswith("model name")]
+    return f"{platform.machine()}, {len(names) or os.cpu_count()} cores, {names[0] if names else 'unknown'}"
+
+
+def cpu_lines() -> list[str]:
+    file = Path("/proc/cpuinfo")
+    return file.read_text().splitlines() if file.exists() else []
 
 
 QUICK = (
@@ -186,7 +203,5 @@ QUICK = (
 )
 
 if __name__ == "__main__":
-    import sys
-
     words = [word for word in sys.argv[1:] if not word.startswith("--")]
     main("--quick" in sys.argv, words[0] if words else "")
