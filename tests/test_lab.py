@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from piaget.cli import main
+from piaget.components import Dense
 from piaget.evaluation import COLUMNS
-from piaget.lab import folder, run as lab, sweep, table
+from piaget.lab import folder, making, run as lab, sweep, table
+from piaget.lab.configuration import configure
 from piaget.lab.executors import Processes
 from piaget.lab.folder import read_description
 from piaget.lab.jobs import Job, Method, paper_methods, plan, read_cohorts
@@ -226,24 +228,27 @@ def test_cohorts_keep_all_workers_busy():
     one, two = (Job("digits", Method("er", name), tuple(range(12)), 2) for name in ("joint", "compositional"))
 
     def sizes(jobs, workers):
-        planned = plan(jobs, [], sweep.cohort_size(jobs, workers))
+        planned = plan(jobs, [], lambda job: sweep.cohort_size(job, jobs, workers))
         return sorted(len(job.seeds) for job in planned)
 
     assert sizes([one], 2) == [6, 6]
     assert sizes([one], 5) == [3, 3, 3, 3]
     assert sizes([one, two], 2) == [2, 2, 10, 10]
+    assert sizes([replace(one, stream="cifar100", epochs=None)], 2) == [1] * 12  # convolutions: fastest alone
 
 
 def test_who_is_trained_together_is_settled_once():
     job = Job("digits", Method("er", "joint"), (0, 1, 2, 3, 4), data_dir="a")
-    first = plan([replace(job, seeds=(0, 1, 2))], [], 2)
+    first = plan([replace(job, seeds=(0, 1, 2))], [], lambda job: 2)
     assert [cohort.seeds for cohort in first] == [(0, 1), (2,)]
-    again = plan([replace(job, data_dir="b")], first, 10)  # more seeds, other workers, other data folder
+    again = plan(
+        [replace(job, data_dir="b")], first, lambda job: 10
+    )  # more seeds, other workers, other data folder
     assert [(cohort.seeds, cohort.data_dir) for cohort in again] == [
         ((0, 1), "b"), ((2,), "b"), ((3, 4), "b"),
     ]  # fmt: skip
-    assert plan([replace(job, seeds=(2,), data_dir="b")], again, 1) == [again[1]]
-    assert plan([replace(job, epochs=7)], again, 10) == [replace(job, epochs=7)]
+    assert plan([replace(job, seeds=(2,), data_dir="b")], again, lambda job: 1) == [again[1]]
+    assert plan([replace(job, epochs=7)], again, lambda job: 10) == [replace(job, epochs=7)]
 
 
 def test_the_order_of_options_does_not_matter():
@@ -330,3 +335,16 @@ def test_the_docs_have_all_presets():
     for preset in PRESETS.values():
         assert f"| {preset.name} | {preset.runs:,} | {preset.expected_time} | {preset.expected} |" in docs
         assert "not measured" not in preset.expected_time
+
+
+def test_runs_that_are_faster_alone_are_trained_one_after_the_other(tmp_path, monkeypatch):
+    monkeypatch.setattr(Dense, "together", 2)
+    configuration = configure(stream="digits", options={"tasks": 4, "train_size": 20}, epochs=2)
+    learners, streams = making.make(configuration, [0, 1, 2], None)
+    seen = []
+    lab.run(learners, streams, tmp_path, configuration, seen.append)
+    together = [read_description(tmp_path / f"seed-{seed}")["together"] for seed in range(3)]
+    assert together == [[0, 1], [0, 1], [2]]
+    shares = [progress.done for progress in seen]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -132,7 +132,7 @@ def _job(method: dict[str, str], seeds: list[int], **rest: Any) -> Job:
     return Job(method=Method(**method), seeds=tuple(seeds), **rest)
 
 
-def plan(jobs: Sequence[Job], planned: Sequence[Job], size: int) -> list[Job]:
+def plan(jobs: Sequence[Job], planned: Sequence[Job], size_of: Callable[[Job], int]) -> list[Job]:
     """The cohorts of these jobs: those that were planned before, and new ones for all other seeds.
 
     Which seeds are trained together is settled once: in other company, sums are rounded otherwise.
@@ -147,5 +147,6 @@ def plan(jobs: Sequence[Job], planned: Sequence[Job], size: int) -> list[Job]:
         found += [replace(c, data_dir=job.data_dir) for c in known if set(c.seeds) & set(job.seeds)]
         settled = {seed for cohort in known for seed in cohort.seeds}
         new = [seed for seed in job.seeds if seed not in settled]
+        size = size_of(job)
         found += [replace(job, seeds=tuple(new[i : i + size])) for i in range(0, len(new), size)]
     return list(dict.fromkeys(found))

@@ -18,13 +18,12 @@ from piaget.errors import PiagetError
 from piaget.lab import folder, jobs as plain
 from piaget.lab.executors import Executor, Send
 from piaget.lab.jobs import Job
-from piaget.lab.making import make
+from piaget.lab.making import make, make_learner
 from piaget.lab.progress import Progress
 from piaget.lab.run import is_done, run, run_folders
 from piaget.storage import write_atomically
 
 ATTEMPTS = 3  # at a cohort whose worker dies (killed, out of memory)
-COHORT = 10  # seeds trained together: more do not make a step of one run any faster
 
 
 @dataclass(frozen=True)
@@ -47,12 +46,16 @@ def row_files(job: Job, out: Path) -> list[Path]:
 def run_job(job: Job, out: Path, send: Send) -> None:
     """Trains a cohort over the whole stream."""
     learners, streams = make(job.configuration, list(job.seeds), job.data_dir)
-    run(learners, streams, job.folder(out), job.configuration, lambda progress: send((job, progress)))
+    run(
+        learners, streams, job.folder(out), job.configuration, lambda progress: send((job, progress)),
+        together=len(job.seeds),
+    )  # fmt: skip
 
 
-def cohort_size(jobs: Sequence[Job], workers: int) -> int:
-    """As many as are useful, but so that no worker is idle."""
-    return max(1, min(COHORT, math.ceil(sum(len(job.seeds) for job in jobs) / workers)))
+def cohort_size(job: Job, jobs: Sequence[Job], workers: int) -> int:
+    """As many seeds as are trained fastest together, but so that no worker is idle."""
+    useful = make_learner(job.configuration, 0, 4).settings.components.together
+    return max(1, min(useful, math.ceil(sum(len(one.seeds) for one in jobs) / workers)))
 
 
 def all_done(job: Job, out: Path) -> bool:
@@ -68,7 +71,7 @@ def run_jobs(
             return {}
         with executor:
             before = plain.read_cohorts(out)
-            planned = plain.plan(jobs, before, size or cohort_size(jobs, executor.workers))
+            planned = plain.plan(jobs, before, lambda job: size or cohort_size(job, jobs, executor.workers))
             others = {(c.folder(out), c.seeds): c for c in before}  # of other jobs, or other seeds
             for cohort in planned:
                 others.pop((cohort.folder(out), cohort.seeds), None)
