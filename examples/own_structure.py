@@ -23,14 +23,8 @@ class Mixing(piaget.Structure):
     ) -> Tree:  # fmt: skip
         return {"logits": torch.randn(k, len(shapes) - 1, generator=generator, dtype=dtype)}
 
-    def combine(
-        self, kind: Components, own: Tree, depth: int, h: Tensor, outputs: Tensor, visible: Tensor
-    ) -> Tensor:
-        weights = torch.sigmoid(own["logits"][:, depth]) * visible  # (k,); hidden means 0
-        return kind.mix(outputs, weights)
-
-    def usage(self, kind: Components, own: Tree, inputs: Sequence[Tensor]) -> Tensor:
-        return torch.sigmoid(own["logits"])
+    def weights(self, kind: Components, own: Tree, depth: int, h: Tensor, visible: Tensor) -> Tensor:
+        return torch.sigmoid(own["logits"][:, depth]) * visible  # (k,); hidden means 0
 
 
 def main(epochs: int = 30) -> piaget.Learner:

@@ -14,14 +14,14 @@ EXTRAS = {
 }  # fmt: skip
 
 
-def need(module: str, what: str) -> Any:
-    """Imports a library that is an optional extra."""
+def need(module: str, what: str, extra: str | None = None) -> Any:
+    """Imports a library that is an optional extra (by default: of which one, by its name)."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
         name = module.split(".")[0]
         package = {"PIL": "pillow"}.get(name, name)
-        extra = EXTRAS.get(name, "data")
+        extra = extra or EXTRAS.get(name, "data")
         raise PackageError(
             f"{what} need the package {package}, which is not installed: pip install 'piaget[{extra}]'"
         ) from error

@@ -211,10 +211,11 @@ class Learner:
             if epoch == end or watch.due(epoch) or keeping:
                 with state.transaction():
                     commit()
+                    state.steps += (epoch - progress.epoch) * stage.steps
                     progress.epoch, progress.generator = epoch, state.generator.get_state()
             watch.epoch(name, tasks[-1].name, epoch, total)
 
-        return Stage(
+        stage = Stage(
             name=name,
             epochs=epochs,
             epochs_in_all=total if name == "initialization" else settings.stages().count(name),
@@ -228,6 +229,7 @@ class Learner:
             after_epoch=after_epoch,
             compile=settings.compile,
         )
+        return stage
 
     def _resume(self) -> Progress:
         """After an interruption the generator may be ahead of the committed state."""

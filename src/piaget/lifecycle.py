@@ -76,7 +76,9 @@ def finish(settings: Settings, state: State, task: Task) -> None:
     with torch.no_grad():
         shown = x[: settings.batch_size or 1024]
         inputs = list(model.depth_inputs(params, shown, visible))
-        usage = model.structure.usage(model.components, record.own["structure"], inputs)
+        usage = model.structure.usage(
+            model.components, record.own["structure"], visible[visible], inputs
+        )  # of those that it may use
         record.usage = usage.cpu().clone()
     finished = Finished(
         index=list(state.records).index(task.name),

@@ -82,6 +82,7 @@ class Stage:
     # Told of each epoch: how to commit, and if it must.
     after_epoch: Callable[[Callable[[], None], bool], None]
     compile: CompileMode = "never"
+    steps: int = 0  # an epoch's batches x passes, once it was planned
 
     # --- what learns ---------------------------------------------------------------------------
 
@@ -322,7 +323,9 @@ class Stage:
 
     def plan(self, work: Work) -> list[PartPlan]:
         """Shuffles and noise for one epoch, from the run's own generator."""
-        return [self._plan_part(part) for part in work.parts]
+        plans = [self._plan_part(part) for part in work.parts]
+        self.steps = sum(len(plan.index) for plan in plans) * len(self.passes)
+        return plans
 
     def _plan_part(self, part: Part) -> PartPlan:
         return draw_plan(

@@ -64,6 +64,7 @@ class State:
     records: dict[str, TaskRecord] = field(default_factory=dict)
     pending: dict[str, Task] = field(default_factory=dict)
     progress: Progress | None = None
+    steps: int = 0  # batches x passes that were trained in all
 
     @property
     def k(self) -> int:

@@ -156,6 +156,7 @@ def describe(state: State, with_data: bool = True) -> tuple[dict[str, Any], Tree
         "pending": [_fields(t, _TASK_FIELDS, encodings) for t in pending],
         "encodings": [encoding.to_json(e) for e in encodings],
         "progress": None,
+        "steps": state.steps,
     }
     if state.progress is not None:
         progress = state.progress
@@ -191,7 +192,7 @@ def restore(data: dict[str, Any], tree: Tree, device: str) -> State:
     def on_device(sub: Tree) -> Tree:
         return map_tree(lambda t: t.to(device), sub)
 
-    state = State(torch.Generator())
+    state = State(torch.Generator(), steps=data.get("steps", 0))
     state.generator.set_state(tree["generator"])
     state.components = on_device(tree.get("components", {}))
     state.moments = on_device(tree.get("moments", {}))

@@ -33,6 +33,7 @@ class Structure(ABC):
     axes: dict[str, int]
     output_axes: dict[str, int] = {}  # noqa: RUF012  (the axis of outputs, where there is one)
     expandable: bool = True  # can a component be added?
+    shares: bool = False  # do the weights of a depth sum to 1?
     fixed_initially: bool = True  # initial tasks keep random structures, encoders, decoders
 
     @abstractmethod
@@ -56,13 +57,21 @@ class Structure(ABC):
         return own
 
     @abstractmethod
-    def combine(
-        self, kind: Components, own: Tree, depth: int, h: Tensor, outputs: Tensor, visible: Tensor
-    ) -> Tensor:
-        """One depth: its input h and all component outputs (B, k, *shape) -> its output.
+    def weights(self, kind: Components, own: Tree, depth: int, h: Tensor, visible: Tensor) -> Tensor:
+        """The weights of components at one depth: (k,), or (B, k) if they depend on its input h.
 
         `own` is what `prepare` returned.
         """
+
+    def mix(self, kind: Components, outputs: Tensor, weights: Tensor) -> Tensor:
+        """All component outputs (B, k, *shape) of one depth and their weights -> its output."""
+        return kind.mix(outputs, weights)
+
+    def combine(
+        self, kind: Components, own: Tree, depth: int, h: Tensor, outputs: Tensor, visible: Tensor
+    ) -> Tensor:
+        """One depth: its input h and all component outputs -> its output."""
+        return self.mix(kind, outputs, self.weights(kind, own, depth, h, visible))
 
     def body(
         self,
@@ -103,9 +112,11 @@ class Structure(ABC):
         """How many components' outputs are dropped out at each depth."""
         return k
 
-    @abstractmethod
-    def usage(self, kind: Components, own: Tree, inputs: Sequence[Tensor]) -> Tensor:
+    def usage(self, kind: Components, own: Tree, visible: Tensor, inputs: Sequence[Tensor]) -> Tensor:
         """How the task weighs components: (k, depths). inputs: what entered each depth."""
+        own = self.prepare(own, visible)
+        found = [self.weights(kind, own, depth, h, visible) for depth, h in enumerate(inputs)]
+        return torch.stack([weights.mean(0) if weights.ndim > 1 else weights for weights in found], 1)
 
 
 @dataclass(frozen=True)
@@ -114,6 +125,7 @@ class SoftOrdering(Structure):
 
     name = "soft-ordering"
     axes = {"logits": 0}  # noqa: RUF012
+    shares = True
 
     def draw(
         self,
@@ -146,13 +158,8 @@ class SoftOrdering(Structure):
         masked = own["logits"].masked_fill(~visible[:, None], float("-inf"))
         return {"weights": masked.softmax(0)}
 
-    def combine(
-        self, kind: Components, own: Tree, depth: int, h: Tensor, outputs: Tensor, visible: Tensor
-    ) -> Tensor:
-        return kind.mix(outputs, own["weights"][:, depth])
-
-    def usage(self, kind: Components, own: Tree, inputs: Sequence[Tensor]) -> Tensor:
-        return own["logits"].softmax(0)
+    def weights(self, kind: Components, own: Tree, depth: int, h: Tensor, visible: Tensor) -> Tensor:
+        return own["weights"][:, depth]
 
 
 @dataclass(frozen=True)
@@ -166,6 +173,7 @@ class SoftGating(Structure):
 
     name = "soft-gating"
     axes = {"weight": 1, "bias": 1}  # noqa: RUF012
+    shares = True
 
     def draw(
         self,
@@ -186,24 +194,13 @@ class SoftGating(Structure):
         own["bias"] = uniform(generator, (depth, k), features, dtype)
         return own
 
-    def gate(self, kind: Components, own: Tree, depth: int, h: Tensor, visible: Tensor) -> Tensor:
-        """The weights (B, k) of the components at one depth."""
+    def weights(self, kind: Components, own: Tree, depth: int, h: Tensor, visible: Tensor) -> Tensor:
         if kind.gated_by_network:
             for layer in range(depth, len(own["bias"])):
                 h = kind.apply_one({name: p[layer] for name, p in own["layers"].items()}, h)
         h = h.flatten(1)
         logits = torch.nn.functional.linear(h, own["weight"][depth, :, : h.shape[1]], own["bias"][depth])
         return logits.masked_fill(~visible, float("-inf")).softmax(1)
-
-    def combine(
-        self, kind: Components, own: Tree, depth: int, h: Tensor, outputs: Tensor, visible: Tensor
-    ) -> Tensor:
-        return kind.mix(outputs, self.gate(kind, own, depth, h, visible))
-
-    def usage(self, kind: Components, own: Tree, inputs: Sequence[Tensor]) -> Tensor:
-        visible = torch.ones(own["bias"].shape[1], dtype=torch.bool, device=own["bias"].device)
-        gates = [self.gate(kind, own, depth, h, visible).mean(0) for depth, h in enumerate(inputs)]
-        return torch.stack(gates, 1)
 
 
 @dataclass(frozen=True)
@@ -235,12 +232,14 @@ class LinearCombination(Structure):
             initial.append({"psi": psi})
         return initial
 
-    def combine(
-        self, kind: Components, own: Tree, depth: int, h: Tensor, outputs: Tensor, visible: Tensor
-    ) -> Tensor:
-        return outputs @ own["psi"].masked_fill(~visible[:, None], 0.0)
+    def weights(self, kind: Components, own: Tree, depth: int, h: Tensor, visible: Tensor) -> Tensor:
+        """One column an output: (k, outputs)."""
+        return own["psi"].masked_fill(~visible[:, None], 0.0)
 
-    def usage(self, kind: Components, own: Tree, inputs: Sequence[Tensor]) -> Tensor:
+    def mix(self, kind: Components, outputs: Tensor, weights: Tensor) -> Tensor:
+        return outputs @ weights
+
+    def usage(self, kind: Components, own: Tree, visible: Tensor, inputs: Sequence[Tensor]) -> Tensor:
         return own["psi"]
 
 
@@ -286,10 +285,8 @@ class Monolithic(Structure):
             h = drop(outputs, kept)[:, 0]
         return h
 
-    def combine(
-        self, kind: Components, own: Tree, depth: int, h: Tensor, outputs: Tensor, visible: Tensor
-    ) -> Tensor:
-        return outputs[:, depth]
+    def weights(self, kind: Components, own: Tree, depth: int, h: Tensor, visible: Tensor) -> Tensor:
+        return torch.arange(len(visible), device=visible.device).eq(depth).to(h.dtype)
 
     def first_outputs(self, kind: Components, params: Tree, h: Tensor) -> Tensor:
         return self._outputs(kind, params, 0, h)
@@ -300,9 +297,6 @@ class Monolithic(Structure):
 
     def noise_slots(self, k: int) -> int:
         return 1
-
-    def usage(self, kind: Components, own: Tree, inputs: Sequence[Tensor]) -> Tensor:
-        return torch.eye(len(inputs))
 
 
 STRUCTURES: dict[str, Structure] = {

@@ -18,11 +18,12 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from piaget import probing
 from piaget.cohort import Cohort
 from piaget.errors import LoadError, SettingError
 from piaget.evaluation import EpochReport, Row
@@ -54,8 +55,11 @@ def run(
     configuration: dict[str, Any],
     on_progress: OnProgress | None = None,
     data_dir: str | None = None,
+    together: int | None = None,
 ) -> list[Path]:
     """Learns all tasks of each stream with its learner; the folders of the runs.
+
+    together: runs that are trained as one cohort, at most (default: what is fastest for the components).
 
     Called again with the same configuration after any interruption, it goes on from the last checkpoint
     and ends with the same rows and learners. Finished, it does nothing.
@@ -68,11 +72,25 @@ def run(
         for one in runs.values():
             learner = to_json(one.learner.settings)
             folder.begin(one.folder, configuration, one.seed, learner, data_dir=data_dir)
-        every = configuration["every"]
-        for cohort in begun_cohorts(out, seeds):  # in the same company: then the same numbers come out
-            _train([runs[seed] for seed in cohort], every, on_progress)
-        _train([one for one in runs.values() if not is_done(one.folder)], every, on_progress)
+        # In the same company as before an interruption: then the same numbers come out.
+        cohorts = begun_cohorts(out, seeds)
+        begun = {seed for cohort in cohorts for seed in cohort}
+        new = [seed for seed, one in runs.items() if seed not in begun and not is_done(one.folder)]
+        size = together or learners[0].settings.components.together
+        cohorts += [new[i : i + size] for i in range(0, len(new), size)]
+        for i, cohort in enumerate(cohorts):
+            tell = None if on_progress is None else partial(_tell, on_progress, i, len(cohorts))
+            _train([runs[seed] for seed in cohort], configuration["every"], tell)
     return folders
+
+
+def _tell(on_progress: OnProgress, i: int, cohorts: int, progress: Progress) -> None:
+    """The progress of one cohort as that of all of them, which take as long as this one."""
+    left = progress.left
+    if left is not None and progress.done > 0:
+        left += (cohorts - 1 - i) * progress.seconds / progress.done
+    done, begun_at = (i + progress.done) / cohorts, (i + progress.begun_at) / cohorts
+    on_progress(replace(progress, done=done, begun_at=begun_at, left=left))
 
 
 def run_folders(out: Path, seeds: Sequence[int]) -> list[Path]:
@@ -106,8 +124,6 @@ def begun_cohorts(out: Path, seeds: Sequence[int]) -> list[list[int]]:
 
 def _train(runs: Sequence[_Run], every: int | None, on_progress: OnProgress | None) -> None:
     """Runs that are trained together, from their checkpoint, if there is one, to their end."""
-    if not runs:
-        return
     place = runs[0].folder / "checkpoint"
     learners, streams = [one.learner for one in runs], [one.stream for one in runs]
     kept = checkpoint.load(place, learners, streams)
@@ -119,7 +135,10 @@ def _train(runs: Sequence[_Run], every: int | None, on_progress: OnProgress | No
         folder.note(one.folder, status="running", error=None, together=together)
         folder.log(one.folder, f"goes on at {100 * tracker.done:.1f} %" if kept else f"begins: {together=}")
     try:
-        _learn(runs, Keeper(place, learners, files, tracker), every, on_progress)
+        tasks = _learn(runs, Keeper(place, learners, files, tracker), every, on_progress)
+        for one, file, known in zip(runs, files, tasks, strict=True):
+            # Without a checkpoint: a run that is killed now goes on before these rows, and writes them again.
+            file.append(list(probing.rows(one.learner, known)))
     except BaseException as error:
         status, trace = _how_it_ended(error)
         with contextlib.suppress(OSError):  # the disk may be full
@@ -133,7 +152,7 @@ def _train(runs: Sequence[_Run], every: int | None, on_progress: OnProgress | No
         one.learner.save(one.folder / "learner")
         folder.note(
             one.folder, status="done", finished=folder.now(), seconds=round(tracker.seconds, 3),
-            peak_memory=_peak_memory(),
+            peak_memory=_peak_memory(), steps=one.learner._state.steps,
         )  # fmt: skip
         folder.log(one.folder, f"done in {duration(tracker.seconds)}")
     checkpoint.remove(place)
@@ -146,7 +165,10 @@ def _how_it_ended(error: BaseException) -> tuple[str, str | None]:
     return "stopped" if isinstance(error, OSError) else "failed", traceback.format_exc()
 
 
-def _learn(runs: Sequence[_Run], keeper: Keeper, every: int | None, on_progress: OnProgress | None) -> None:
+def _learn(
+    runs: Sequence[_Run], keeper: Keeper, every: int | None, on_progress: OnProgress | None
+) -> list[list[Task]]:
+    """The tasks of each run, for evaluation."""
     past: list[list[Task]] = [[] for _ in runs]  # without most of their training data
     for i in range(len(runs[0].stream)):
         tasks = [one.stream[i] for one in runs]
@@ -168,6 +190,7 @@ def _learn(runs: Sequence[_Run], keeper: Keeper, every: int | None, on_progress:
             if on_progress is not None and keeper.tracker.began(i + 1):
                 on_progress(keeper.tracker.progress())  # with what was evaluated since
         past = [[*earlier, task.lean()] for earlier, task in zip(past, tasks, strict=True)]
+    return past
 
 
 def _on_epoch(

@@ -1,0 +1,83 @@
+"""piaget report: tables, figures and a page, of any runs."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from piaget.cli.common import add_data_dir, print_table
+
+if TYPE_CHECKING:
+    from piaget.report.tables import Table
+
+SHOWN = ("summary", "final", "transfer", "components")  # in the terminal; all are in the files
+
+
+def add(commands: Any) -> None:
+    parser = commands.add_parser(
+        "report",
+        help="tables, figures and a page of runs, also of unfinished ones",
+        description="Turns folders of runs into the paper's tables (Markdown, CSV, LaTeX) and figures (SVG, "
+        "PDF), and into one page, report.html, which opens in any browser and needs no network. Runs may be "
+        "unfinished; the same command again makes the report anew.",
+    )
+    parser.add_argument(
+        "folders", nargs="+", type=Path, metavar="DIR", help="output folders of piaget run or piaget sweep"
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="where it goes (default: report in the first DIR)"
+    )
+    parser.add_argument("--title", help="of the page (default: the names of the folders)")
+    parser.add_argument("--all", action="store_true", help="print all tables, not only the first ones")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but where the page is")
+    add_data_dir(parser)
+    parser.set_defaults(run=_report)
+
+
+def _report(options: argparse.Namespace) -> int:
+    from piaget.extras import need
+
+    for package in ("pandas", "scipy", "matplotlib"):
+        need(package, "reports", "report")
+    from piaget.report.write import report
+
+    out = options.out or options.folders[0] / "report"
+    words = ["piaget", "report", *map(str, options.folders), *(["--out", str(out)] if options.out else [])]
+
+    def say(what: str) -> None:
+        if not options.quiet:
+            print(f"piaget: {what} ...", file=sys.stderr)
+
+    tables, notes = report(
+        options.folders,
+        out,
+        title=options.title or ", ".join(folder.resolve().name for folder in options.folders),
+        command=shlex.join(words),
+        data_dir=None if options.data_dir is None else str(options.data_dir),
+        say=say,
+    )
+    if not options.quiet:
+        for table in tables:
+            if options.all or table.name in SHOWN:
+                _show(table)
+        for note in notes:
+            print(f"piaget: note: {note}", file=sys.stderr)
+        print(f"Tables: {out / 'tables'}  Figures: {out / 'figures'}")
+    print(f"Report: {out / 'report.html'}")
+    return 0
+
+
+def _show(table: Table) -> None:
+    from rich.table import Table as Rich
+    from rich.text import Text
+
+    shown = Rich(title=table.title)
+    for i, column in enumerate(table.columns):
+        numeric = any(row[i].value is not None for row in table.rows)
+        shown.add_column(Text(column), justify="right" if numeric else "left")
+    for row in table.rows:
+        shown.add_row(*(Text(cell.text, style="bold" if cell.best else "") for cell in row))
+    print_table(shown)

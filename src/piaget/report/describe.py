@@ -1,0 +1,206 @@
+"""A report as plain data, for the page (data.py)."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import piaget
+from piaget.lab.table import ALGORITHMS, BASES
+from piaget.report import data, metrics, tables
+from piaget.report.contents import Contents
+from piaget.report.explorer import rounded
+from piaget.report.figures import epochs_of, mean_curves, weights
+from piaget.report.groups import Group
+
+POINTS = 300  # of a learning curve, at most
+
+
+def describe(
+    contents: Contents,
+    made: Sequence[tables.Table],
+    explorers: Sequence[tuple[str, data.Explorer]],
+    *,
+    title: str,
+    command: str,
+    place: Path,
+) -> data.Report:
+    """`place`: the folder in which the page will be."""
+    return _Describer(contents).report(made, explorers, title, command, place)
+
+
+class _Describer:
+    def __init__(self, contents: Contents) -> None:
+        self.contents = contents
+        keys = dict.fromkeys((one.method, one.variant, one.label) for one in contents.groups)
+        self.methods = list(keys)
+        self.places = {
+            run.name: i for i, run in enumerate(run for one in contents.groups for run in one.runs)
+        }
+
+    def report(
+        self,
+        made: Sequence[tables.Table],
+        explorers: Sequence[tuple[str, data.Explorer]],
+        title: str,
+        command: str,
+        place: Path,
+    ) -> data.Report:
+        for name, explorer in explorers:
+            explorer["run"] = self.places[name]
+        return data.Report(
+            title=title,
+            made=datetime.date.today().isoformat(),
+            version=piaget.__version__,
+            command=command,
+            notes=list(self.contents.results.notes),
+            streams=[self.stream(name) for name in self.contents.streams],
+            methods=[self.method(*key) for key in self.methods],
+            runs=[run for one in self.contents.groups for run in self.runs(one, place)],
+            curves=[curve for one in self.contents.groups if (curve := self.curve(one)) is not None],
+            tables=[self.table(table) for table in made],
+            explorers=[explorer for _, explorer in explorers],
+            paper=self.paper(),
+        )
+
+    def position(self, one: Group) -> tuple[int, int]:
+        stream = self.contents.streams.index(one.stream)
+        return stream, self.methods.index((one.method, one.variant, one.label))
+
+    def stream(self, name: str) -> data.Stream:
+        one = self.contents.on(name)[0][1]
+        unit = "accuracy in %" if one.metric == "accuracy" else one.metric
+        return data.Stream(name=name, metric=one.metric, unit=unit, higher_is_better=one.higher_is_better)
+
+    def method(self, name: str, variant: str, label: str) -> data.Method:
+        structure, base, algorithm = name.split("/")
+        return data.Method(
+            name=name,
+            structure=structure,
+            base=BASES.get(base, base),
+            algorithm=ALGORITHMS.get(algorithm, algorithm),
+            variant=variant,
+            label=label,
+        )
+
+    def runs(self, one: Group, place: Path) -> list[data.Run]:
+        contents, (stream, method) = self.contents, self.position(one)
+        found = []
+        for run in one.runs:
+            table = contents.table[contents.table["run"] == run.name]
+            lines = metrics.after(table)
+            tasks = list(lines.drop_duplicates("evaluated").sort_values("j")["evaluated"])
+            counts = metrics.components(table)
+            told = run.description
+            found.append(
+                data.Run(
+                    stream=stream,
+                    method=method,
+                    seed=run.seed,
+                    status=run.status,
+                    folder=str(run.folder),
+                    link=_link(run.folder / "run.json", place),
+                    command=run.command,
+                    configuration=run.configuration,
+                    seconds=told.get("seconds"),
+                    steps=told.get("steps"),
+                    memory=told.get("peak_memory"),
+                    components=float(counts.iloc[0])
+                    if len(counts) and one.runs[0].parts[0] != "monolithic"
+                    else None,
+                    tasks=tasks,
+                    after=_after(lines, len(tasks), one.unit),
+                    structures=self.structures(run.name, tasks),
+                    candidates=self.candidates(run.name, tasks, one.unit),
+                    removed=self.removed(run.name, tasks, one.unit),
+                )
+            )
+        return found
+
+    def structures(self, run: str, tasks: Sequence[str]) -> list[list[list[float]]] | None:
+        found = dict(weights(self.contents, run))
+        if not found:
+            return None
+        return [np.round(found[task], 3).tolist() if task in found else [] for task in tasks]
+
+    def candidates(self, run: str, tasks: Sequence[str], unit: float) -> list[data.Candidate]:
+        tried = self.contents.candidates
+        own = tried[tried["run"] == run]
+        return [
+            data.Candidate(
+                task=tasks.index(line.trained),
+                with_it=round(line.with_it * unit, 2),
+                without=round(line.without * unit, 2),
+                kept=bool(line.kept),
+            )
+            for line in own.itertuples()
+            if line.trained in tasks
+        ]
+
+    def removed(self, run: str, tasks: Sequence[str], unit: float) -> list[list[data.Number]] | None:
+        lines = self.contents.removals
+        own = lines[lines["run"] == run]
+        if own.empty:
+            return None
+        wide = own.pivot_table(index="evaluated", columns="component", values="value", aggfunc="last") * unit
+        return _rows(wide.reindex(index=list(tasks)))
+
+    def curve(self, one: Group) -> data.Curve | None:
+        """Only where tasks were evaluated while they were learned."""
+        found = mean_curves(self.contents, one)
+        if len(found) <= len(found.columns) + 1:
+            return None
+        thin = found.iloc[sorted({round(i) for i in np.linspace(0, len(found) - 1, min(POINTS, len(found)))})]
+        run = one.runs[0]
+        lengths = epochs_of(self.contents.table, run.name, run.configuration["epochs"])
+        stream, method = self.position(one)
+        return data.Curve(
+            stream=stream,
+            method=method,
+            seeds=len(one.runs),
+            epochs=[int(at) for at in thin.index],
+            starts=np.concatenate([[0], np.cumsum(lengths)[:-1]]).tolist(),
+            scores=_rows(thin.T),
+        )
+
+    def table(self, table: tables.Table) -> data.Table:
+        places = [None if i is None else self.position(self.contents.groups[i]) for i in table.groups]
+        return data.Table(
+            id=table.name,
+            title=table.title,
+            caption=table.caption,
+            columns=table.columns,
+            rows=[[cell.text for cell in row] for row in table.rows],
+            best=[(i, j) for i, row in enumerate(table.rows) for j, cell in enumerate(row) if cell.best],
+            stream=[place and place[0] for place in places],
+            method=[place and place[1] for place in places],
+        )
+
+    def paper(self) -> list[tuple[int, int, float, float]]:
+        return [
+            (*self.position(one), *one.runs[0].paper) for one in self.contents.groups if one.runs[0].paper
+        ]
+
+
+def _after(lines: pd.DataFrame, tasks: int, unit: float) -> list[list[data.Number]]:
+    """Row i: scores after task i; empty where nothing was evaluated then."""
+    wide = lines.pivot_table(index="i", columns="j", values="value", aggfunc="last") * unit
+    rows = _rows(wide.reindex(index=range(tasks), columns=range(tasks)))
+    return [[] if all(value is None for value in row) else row for row in rows]
+
+
+def _rows(wide: pd.DataFrame) -> list[list[Any]]:
+    return [[rounded(float(value)) for value in row] for row in wide.to_numpy()]
+
+
+def _link(path: Path, place: Path) -> str | None:
+    try:
+        return Path(os.path.relpath(path.resolve(), place.resolve())).as_posix()
+    except ValueError:  # another drive
+        return None

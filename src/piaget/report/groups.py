@@ -1,0 +1,91 @@
+"""Runs of one method on one stream, over seeds: what tables and figures are made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from piaget.lab.table import ALGORITHMS, BASES
+from piaget.report.metrics import LOWER_IS_BETTER, SCORES
+from piaget.report.reading import Results, Run
+from piaget.report.statistics import mean_and_error
+
+
+@dataclass(frozen=True)
+class Group:
+    """One method (with what is not the paper's in it) on one stream; one run a seed."""
+
+    stream: str
+    method: str
+    variant: str
+    metric: str
+    label: str
+    runs: tuple[Run, ...]
+
+    @property
+    def higher_is_better(self) -> bool:
+        return self.metric not in LOWER_IS_BETTER
+
+    @property
+    def unit(self) -> float:
+        """Accuracies are shown in percent."""
+        return 100.0 if self.metric == "accuracy" else 1.0
+
+    @property
+    def digits(self) -> int:
+        return 1 if self.metric == "accuracy" else 2
+
+    def of(self, values: pd.Series, unit: float = 1.0) -> dict[int, float]:
+        """{seed: value}, from a number for each run."""
+        found = {run.seed: float(values.get(run.name, math.nan)) * unit for run in self.runs}
+        return {seed: value for seed, value in found.items() if not math.isnan(value)}
+
+    def summary(self, values: pd.Series, unit: float = 1.0) -> tuple[float, float]:
+        return mean_and_error(list(self.of(values, unit).values()))
+
+
+def group(results: Results) -> list[Group]:
+    """In the order of the paper's tables. A run that is there twice counts once."""
+    metrics = _metrics(results)
+    found: dict[tuple[str, str, str], dict[int, Run]] = {}
+    for run in results.runs:
+        seeds = found.setdefault((run.stream, run.method, run.variant), {})
+        other = seeds.setdefault(run.seed, run)
+        if other is not run:
+            left_out = run
+            if run.status == "done" and other.status != "done":
+                seeds[run.seed], left_out = run, other
+            results.notes.append(f"left out: {left_out.name} is the same as {seeds[run.seed].name}")
+    labels = _labels(list(found))
+    return [
+        Group(*key, metrics[next(iter(seeds.values())).name], labels[key], tuple(seeds.values()))
+        for key, seeds in found.items()
+    ]
+
+
+def _metrics(results: Results) -> dict[str, str]:
+    table = results.table[results.table["metric"].isin(SCORES)]
+    found = table.drop_duplicates("run").set_index("run")["metric"]
+    return {run.name: str(found.get(run.name, "accuracy")) for run in results.runs}
+
+
+def _labels(keys: Sequence[tuple[str, str, str]]) -> dict[tuple[str, str, str], str]:
+    """As short as it can be told apart: the structure and the variant only where they differ."""
+    structures: dict[str, set[str]] = {}
+    variants: dict[str, set[str]] = {}
+    for stream, method, variant in keys:
+        structures.setdefault(stream, set()).add(method.split("/")[0])
+        variants.setdefault(stream, set()).add(variant)
+    labels = {}
+    for stream, method, variant in keys:
+        structure, base, algorithm = method.split("/")
+        words = [BASES.get(base, base), ALGORITHMS.get(algorithm, algorithm)]
+        if len(structures[stream] - {"monolithic"}) > 1 and structure != "monolithic":
+            words.append(f"({structure})")
+        if len(variants[stream]) > 1 and variant:
+            words.append(f"[{variant}]")
+        labels[stream, method, variant] = " ".join(words)
+    return labels

@@ -1,0 +1,156 @@
+// What is chosen. It is kept in the address after "#", so that a view can be linked, and gone back from.
+
+const report = JSON.parse(document.getElementById("data").textContent);
+
+const seeds = [...new Set(report.runs.map((run) => run.seed))].sort((a, b) => a - b);
+const tasks = []; // of all streams: {stream, name}
+const taskIds = new Map();
+
+function taskId(stream, name) {
+  const key = `${stream} ${name}`;
+  if (!taskIds.has(key)) {
+    taskIds.set(key, tasks.length);
+    tasks.push({ stream, name });
+  }
+  return taskIds.get(key);
+}
+
+for (const run of report.runs) run.taskIds = run.tasks.map((name) => taskId(run.stream, name));
+for (const [index, run] of report.runs.entries()) run.index = index;
+
+const KINDS = {
+  streams: report.streams.map((stream) => stream.name),
+  methods: report.methods.map((method) => method.label),
+  seeds: seeds.map((seed) => `${seed}`),
+  tasks: tasks.map((task) => task.name),
+};
+const chosen = {}; // by kind: the set of chosen positions
+let options = new URLSearchParams(); // everything else: what single figures show, the theme, the section
+
+/** "0-3,7" for 0, 1, 2, 3, 7; "none" for nothing. */
+function rangesOf(positions) {
+  const parts = [];
+  for (const i of [...positions].sort((a, b) => a - b)) {
+    const last = parts.at(-1);
+    if (last && last[1] === i - 1) last[1] = i;
+    else parts.push([i, i]);
+  }
+  return parts.map(([a, b]) => (a === b ? `${a}` : `${a}-${b}`)).join(",") || "none";
+}
+
+function positionsOf(text, size) {
+  const positions = new Set();
+  for (const part of text.split(",")) {
+    const match = /^(\d+)(?:-(\d+))?$/.exec(part);
+    if (!match) continue;
+    for (let i = Number(match[1]); i <= Math.min(Number(match[2] ?? match[1]), size - 1); i++) positions.add(i);
+  }
+  return positions;
+}
+
+function readAddress() {
+  options = new URLSearchParams(location.hash.slice(1));
+  for (const [kind, labels] of Object.entries(KINDS)) {
+    const text = options.get(kind);
+    chosen[kind] = text === null ? new Set(labels.keys()) : positionsOf(text, labels.length);
+  }
+}
+
+/** The page follows the address, never the other way round: the back button needs nothing more. */
+function goTo(changes) {
+  const next = new URLSearchParams(options);
+  for (const [key, value] of Object.entries(changes)) {
+    if (value === null) next.delete(key);
+    else next.set(key, value);
+  }
+  // An empty address after "#" would scroll to the top.
+  location.hash = next.size ? next.toString().replaceAll("%2C", ",") : "all";
+}
+
+function choose(kind, positions) {
+  goTo({ [kind]: positions.size === KINDS[kind].length ? null : rangesOf(positions) });
+}
+
+/** What a figure depends on: everything chosen, its own options, and its width. */
+function signatureOf(id, node) {
+  const own = [...options].filter(([key]) => key in KINDS || key.startsWith(`${id}-`));
+  return `${own.join(" ")} ${node.clientWidth}`;
+}
+
+/** A select, kept in the address as `key`. It is updated in place, so that it keeps the focus. */
+function chooser(key, label) {
+  const select = element("select", { onchange: () => goTo({ [key]: select.value }) });
+  const node = element("label", { class: "chooser" }, `${label} `, select);
+  return {
+    node,
+    /** Shows the choices, [[value, label], ...], and returns the chosen value, or else the first. */
+    update(choices) {
+      const values = choices.map(([value]) => `${value}`);
+      const wanted = options.get(key);
+      const value = values.includes(wanted) ? wanted : values[0];
+      select.replaceChildren(
+        ...choices.map(([each, text]) => element("option", { value: each, selected: `${each}` === value }, text)),
+      );
+      node.hidden = choices.length < 2;
+      return value;
+    },
+  };
+}
+
+function checkboxes(kind) {
+  const boxes = KINDS[kind].map((label, i) => {
+    const box = element("input", { type: "checkbox", name: kind, value: i });
+    box.addEventListener("change", () => {
+      const next = new Set(chosen[kind]);
+      if (box.checked) next.add(i);
+      else next.delete(i);
+      choose(kind, next);
+    });
+    return box;
+  });
+  const labelled = boxes.map((box, i) => element("label", {}, box, ` ${KINDS[kind][i]}`));
+  return { boxes, labelled };
+}
+
+/** Tasks of several streams are listed stream by stream. */
+function grouped(kind, labelled) {
+  if (kind !== "tasks" || report.streams.length < 2) return labelled;
+  return report.streams.flatMap((stream, s) => {
+    const own = labelled.filter((_, i) => tasks[i].stream === s);
+    return own.length ? [element("p", { class: "of" }, stream.name), ...own] : [];
+  });
+}
+
+function choosing() {
+  const everything = [];
+  const fieldsets = Object.keys(KINDS).map((kind) => {
+    const { boxes, labelled } = checkboxes(kind);
+    everything.push([kind, boxes]);
+    const button = (text, positions) =>
+      element("button", {
+        type: "button", class: "small", "aria-label": `${text} ${kind}`, onclick: () => choose(kind, positions),
+      }, text);
+    return element("fieldset", {},
+      element("legend", {}, kind[0].toUpperCase() + kind.slice(1)),
+      element("div", { class: "buttons" }, button("all", new Set(boxes.keys())), button("none", new Set())),
+      element("div", { class: "boxes" }, ...grouped(kind, labelled)));
+  });
+  const summary = element("span", { class: "muted" });
+  const node = element("details", { id: "choosing" },
+    element("summary", {}, "Choosing ", summary),
+    element("form", { onsubmit: (event) => event.preventDefault() }, ...fieldsets));
+  node.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    node.open = false;
+    node.querySelector("summary").focus();
+  });
+  const update = () => {
+    for (const [kind, boxes] of everything)
+      for (const [i, box] of boxes.entries()) box.checked = chosen[kind].has(i);
+    summary.textContent = Object.entries(KINDS).map(([kind, { length }]) => {
+      const { size } = chosen[kind];
+      return `${size === length ? length : `${size} of ${length}`} ${kind}`;
+    }).join(" · ");
+  };
+  return { node, update };
+}

@@ -1,0 +1,301 @@
+"""A made-up report with everything in it, also names that try to be markup."""
+
+from __future__ import annotations
+
+import base64
+import random
+import struct
+
+from piaget.report.data import Candidate, Curve, Explorer, ExplorerTask, Method, Report, Run, Stream, Table
+
+HOSTILE_TASK = "<img src=x onerror=alert(1)>"
+HOSTILE_STREAM = "schools </script><script>alert(2)</script>"
+HOSTILE_NOTE = "Run <b>5</b> is unfinished & \u2028 odd: <!-- {{script}} javascript:alert(3)"
+INITIAL = 4  # tasks that are learned together
+DEPTH = 4
+# base, algorithm, final accuracy in %, what is forgotten, new components
+METHODS = [
+    ("ER", "Dyn. + Comp.", 92.5, 0.4, True),
+    ("ER", "Compositional", 91.8, 0.8, False),
+    ("ER", "Joint", 89.9, 1.5, False),
+    ("ER", "No Comp.", 92.1, 1.9, False),
+    ("NFT", "No Comp.", 85.7, 7.5, False),
+]
+
+
+def sample_report(tasks: int = 6, seeds: int = 4, streams: int = 2, repeats: int = 1) -> Report:
+    """`repeats`: of the five methods, as variants. The last run of the first method is unfinished."""
+    draw = random.Random(0)
+    methods = [_method(*row[:2], variant) for variant in range(repeats) for row in METHODS]
+    all_streams: list[Stream] = [_stream(s) for s in range(streams)]
+    runs = [
+        _run(draw, s, m, seed, tasks, unfinished=(s, m, seed) == (0, 0, seeds - 1) and tasks > 1)
+        for s in range(streams)
+        for m in range(len(methods))
+        for seed in range(seeds)
+    ]
+    curves = [_curve(draw, run, seeds) for run in runs if run["stream"] == 0 and run["seed"] == 0]
+    return {
+        "title": "Objects and schools: five algorithms",
+        "made": "2024-05-06",
+        "version": "0.1.0",
+        "command": "piaget report results/sample --out report.html",
+        "notes": ["No numbers of the paper for the second stream.", HOSTILE_NOTE],
+        "streams": all_streams,
+        "methods": methods,
+        "runs": runs,
+        "curves": curves,
+        "tables": [_final_table(all_streams, methods), _cost_table()],
+        "explorers": [_grid(draw, runs[0]), _pixels(draw)],
+        "paper": [(0, m, METHODS[m][2] - 0.9, 0.6) for m in range(5)],
+    }
+
+
+def empty_report() -> Report:
+    """No runs at all."""
+    report = sample_report()
+    return {**report, "runs": [], "curves": [], "tables": [], "explorers": [], "paper": [], "notes": []}
+
+
+def small_report() -> Report:
+    """One run with one task, and nothing else known of it."""
+    report = sample_report(tasks=1, seeds=1, streams=1)
+    run: Run = {**report["runs"][0], "structures": None, "removed": None, "candidates": []}
+    return {**report, "runs": [run], "curves": [], "tables": [], "explorers": [], "paper": []}
+
+
+def _stream(s: int) -> Stream:
+    if s % 2:
+        name = HOSTILE_STREAM if s == 1 else f"schools-{s}"
+        return {"name": name, "metric": "rmse", "unit": "rmse", "higher_is_better": False}
+    name = "objects-random" if s == 0 else f"objects-{s}"
+    return {"name": name, "metric": "accuracy", "unit": "accuracy in %", "higher_is_better": True}
+
+
+def _method(base: str, algorithm: str, variant: int) -> Method:
+    changed = f"adapt_every={variant * 10}" if variant else ""
+    structure = "monolithic" if algorithm == "No Comp." else "soft-ordering"
+    return {
+        "name": f"{structure}/{base.lower()}/{algorithm.lower()}",
+        "structure": structure,
+        "base": base,
+        "algorithm": algorithm,
+        "variant": changed,
+        "label": f"{base} {algorithm} {changed}".strip(),
+    }
+
+
+def _score(s: int, accuracy: float) -> float:
+    """An accuracy, or an error of about 10 that is the smaller, the higher the accuracy would be."""
+    return round(accuracy, 2) if s % 2 == 0 else round(10 + (92 - accuracy) / 6, 3)
+
+
+def _run(draw: random.Random, s: int, m: int, seed: int, tasks: int, unfinished: bool) -> Run:
+    base, algorithm, level, forgotten, dynamic = METHODS[m % 5]
+    names = [HOSTILE_TASK if j == 2 else f"{_stream(s)['name'].split()[0]}-{j:02}" for j in range(tasks)]
+    initial = min(INITIAL, tasks)
+    learned = tasks - 1 if unfinished else tasks
+    start = [level + draw.gauss(0, 1.5) + forgotten for _ in range(tasks)]
+    after: list[list[float | None]] = []
+    for i in range(tasks):
+        scores: list[float | None] = []
+        if initial - 1 <= i < learned:
+            for j in range(tasks):
+                gone = (
+                    forgotten * (i - max(j, initial - 1)) / max(1, tasks - initial) * draw.uniform(0.6, 1.6)
+                )
+                scores.append(_score(s, min(100, start[j] - gone)) if j <= i else None)
+        after.append(scores)
+    candidates: list[Candidate] = []
+    if dynamic:
+        for j in range(initial, learned):
+            without, gain = start[j] - draw.uniform(0, 12), draw.uniform(0.97, 1.12)
+            with_it = min(99.5, without * gain)
+            candidates.append(
+                {
+                    "task": j,
+                    "with_it": _score(s, with_it),
+                    "without": _score(s, without),
+                    "kept": s % 2 == 0 and with_it >= 1.05 * without,
+                }
+            )
+    kept = [candidate["task"] for candidate in candidates if candidate["kept"]]
+    structures = None
+    removed: list[list[float | None]] | None = None
+    if algorithm != "No Comp.":
+        sizes = [4 + sum(task <= j for task in kept) for j in range(learned)]
+        structures = [_structure(draw, size) for size in sizes]
+        final = after[learned - 1]
+        removed = []
+        for j in range(learned):
+            score = final[j]
+            assert score is not None
+            worse = 0.8 if s % 2 == 0 else 1.25
+            removed.append([round(score * draw.choice([1, 0.99, worse]), 2) for _ in range(4 + len(kept))])
+    folder = f"results/sample/{s}-{m}/seed-{seed}"
+    return {
+        "stream": s,
+        "method": m,
+        "seed": seed,
+        "status": "interrupted" if unfinished else "done",
+        "folder": folder,
+        "link": f"{s}-{m}/seed-{seed}/run.json",
+        "command": f"piaget run objects-random --adaptation {base.lower()} --seeds {seed} --out '{folder}'",
+        "configuration": {
+            "stream": "objects",
+            "seed": seed,
+            "note": "</script>",
+            "options": {"train_size": 100},
+        },
+        "seconds": round(draw.uniform(20, 4000), 1),
+        "steps": draw.randrange(1_000, 200_000),
+        "memory": draw.randrange(200_000_000, 1_200_000_000),
+        "components": None if algorithm == "No Comp." else 4 + len(kept),
+        "tasks": names,
+        "after": after,
+        "structures": structures,
+        "candidates": candidates,
+        "removed": removed,
+    }
+
+
+def _structure(draw: random.Random, size: int) -> list[list[float]]:
+    """[component][depth]; the weights of a depth sum to 1."""
+    depths = [_shares(draw, size) for _ in range(DEPTH)]
+    return [[depths[d][c] for d in range(DEPTH)] for c in range(size)]
+
+
+def _shares(draw: random.Random, size: int) -> list[float]:
+    raw = [draw.random() ** 3 + 0.01 for _ in range(size)]
+    return [round(value / sum(raw), 4) for value in raw]
+
+
+def _curve(draw: random.Random, run: Run, seeds: int) -> Curve:
+    tasks = len(run["tasks"])
+    starts = [0 if j < INITIAL else 20 * (j - INITIAL + 1) for j in range(tasks)]
+    epochs = list(range(0, starts[-1] + 20, 2))
+    level = METHODS[run["method"] % 5][2]
+
+    def score(j: int, epoch: int) -> float | None:
+        age = epoch - starts[j]
+        return None if age < 0 else round(level - 40 * 0.8**age - 0.02 * age + draw.gauss(0, 0.5), 2)
+
+    return {
+        "stream": run["stream"],
+        "method": run["method"],
+        "seeds": seeds,
+        "epochs": epochs,
+        "starts": starts,
+        "scores": [[score(j, epoch) for epoch in epochs] for j in range(tasks)],
+    }
+
+
+def _final_table(streams: list[Stream], methods: list[Method]) -> Table:
+    pairs = [(s, m) for s in range(len(streams)) for m in range(len(methods))]
+    digits = {"accuracy": 1, "rmse": 2}
+    return {
+        "id": "final",
+        "title": "Final performance",
+        "caption": "Mean over tasks; mean ± standard error over seeds.",
+        "columns": ["Stream", "Method", "Forward", "Final", "Paper"],
+        "rows": [
+            [
+                streams[s]["name"],
+                methods[m]["label"],
+                f"{_score(s, METHODS[m % 5][2] + METHODS[m % 5][3]):.{digits[streams[s]['metric']]}f} ± 0.3",
+                f"{_score(s, METHODS[m % 5][2]):.{digits[streams[s]['metric']]}f} ± 0.4",
+                "" if s else f"{METHODS[m % 5][2] - 0.9:.1f} ± 0.6",
+            ]
+            for s, m in pairs
+        ],
+        "best": [(0, 3), (len(methods), 3)] if len(streams) > 1 else [(0, 3)],
+        "stream": [s for s, _ in pairs],
+        "method": [m for _, m in pairs],
+    }
+
+
+def _cost_table() -> Table:
+    return {
+        "id": "cost",
+        "title": "Cost",
+        "caption": "Time and memory of a run.",
+        "columns": ["Part", "Seconds", "Share"],
+        "rows": [
+            ["training", "1,204", "90 %"],
+            ["evaluation", "98", "7 %"],
+            ['a "quoted", part', "40", "3 %"],
+        ],
+        "best": [],
+        "stream": [None, None, None],
+        "method": [None, None, None],
+    }
+
+
+def _grid(draw: random.Random, run: Run) -> Explorer:
+    """The scores fall from the learned weight to both sides."""
+    assert run["structures"] is not None
+    intensities = [i / 10 for i in range(11)]
+    size = len(run["structures"][-1])
+    found: list[ExplorerTask] = []
+    for j, name in enumerate(run["tasks"]):
+        uses = run["structures"][j] + [[0.0] * DEPTH] * (size - len(run["structures"][j]))
+        weights = [[uses[c][d] for c in range(size)] for d in range(DEPTH)]
+        score = run["after"][-1][j] or 90.0
+        steep = draw.uniform(10, 30)
+        scores: list[list[list[float | None]]] = [
+            [[round(score - steep * abs(a - weight), 2) for a in intensities] for weight in at_depth]
+            for at_depth in weights
+        ]
+        found.append({"name": name, "weights": weights, "score": score, "scores": scores, "truth": None})
+    return {
+        "kind": "grid",
+        "run": 0,
+        "depth": DEPTH,
+        "components": size,
+        "shared": True,
+        "intensities": intensities,
+        "tasks": found,
+        "width": None,
+        "side": None,
+        "numbers": None,
+    }
+
+
+def _pixels(draw: random.Random, width: int = 8, side: tuple[int, int] = (12, 12), size: int = 4) -> Explorer:
+    rows, columns = side
+    places = [(2 * y / rows - 1, 2 * x / columns - 1) for y in range(rows) for x in range(columns)]
+    numbers = [value for place in places for value in place]
+
+    def add(n: int, spread: float) -> None:
+        numbers.extend(draw.gauss(0, spread) for _ in range(n))
+
+    add(2 * width, 1.5)
+    add(width, 0.5)
+    add(size * width * width, 1.6 / width**0.5)
+    add(size * width, 0.3)
+    add(width, 3 / width**0.5)
+    add(1, 0.1)
+    found: list[ExplorerTask] = []
+    for digit in range(3):
+        ring = [0.2 < (y * y + (x - 0.2 * digit) ** 2) ** 0.5 < 0.7 for y, x in places]
+        found.append(
+            {
+                "name": f"digit {digit}" if digit else HOSTILE_TASK,
+                "weights": [_shares(draw, size) for _ in range(DEPTH)],
+                "score": 80.0 + digit,
+                "scores": None,
+                "truth": base64.b64encode(bytes(ring)).decode(),
+            }
+        )
+    return {
+        "kind": "pixels",
+        "run": 1,
+        "depth": DEPTH,
+        "components": size,
+        "shared": True,
+        "intensities": [i / 7 for i in range(8)],
+        "tasks": found,
+        "width": width,
+        "side": side,
+        "numbers": base64.b64encode(struct.pack(f"<{len(numbers)}f", *numbers)).decode(),
+    }

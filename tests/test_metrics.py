@@ -1,0 +1,267 @@
+"""Metrics of reports, on tables made by hand."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from piaget.evaluation import COLUMNS
+from piaget.report import metrics, statistics
+
+
+def line(run, trained, epoch, stage, evaluated, split, metric, value):
+    method, seed = "soft-ordering/er/dynamic", 0
+    return dict(
+        zip(COLUMNS, ("s", method, seed, trained, epoch, stage, evaluated, split, metric, value), strict=True)
+    ) | {"run": run}
+
+
+def table(*lines):
+    return pd.DataFrame(list(lines), columns=[*COLUMNS, "run"])
+
+
+def scores(run, trained, metric="accuracy", epoch=10, stage="adaptation", **values):
+    return [line(run, trained, epoch, stage, task, "test", metric, value) for task, value in values.items()]
+
+
+def example(run="r", metric="accuracy"):
+    """a and b are initial; then c and d. Rows of losses and validation scores must not disturb."""
+    return table(
+        *scores(run, "b", metric, stage="initialization", a=0.8, b=0.6),
+        line(run, "b", 10, "initialization", "a", "test", "loss", 99.0),
+        *scores(run, "c", metric, epoch=5, stage="assimilation", a=0.1, b=0.1, c=0.1),
+        *scores(run, "c", metric, a=0.9, b=0.5, c=0.7),
+        line(run, "d", 10, "expansion", "d", "validation", f"{metric} with candidate", 0.7),
+        line(run, "d", 10, "expansion", "d", "validation", f"{metric} without candidate", 0.5),
+        line(run, "d", 10, "expansion", "d", "validation", "kept", 1.0),
+        *scores(run, "d", metric, a=0.4, b=0.6, c=0.7, d=0.5),
+        line(run, "d", 10, "adaptation", "", "", "components", 5.0),
+    )
+
+
+def test_what_was_scored_after_each_task():
+    found = metrics.after(example())
+    assert list(zip(found["i"], found["j"], found["value"], strict=True)) == [
+        (1, 0, 0.8),
+        (1, 1, 0.6),
+        (2, 0, 0.9),
+        (2, 1, 0.5),
+        (2, 2, 0.7),
+        (3, 0, 0.4),
+        (3, 1, 0.6),
+        (3, 2, 0.7),
+        (3, 3, 0.5),
+    ]
+
+
+def test_performance_right_after_a_task_and_in_the_end():
+    assert metrics.forward_performance(example())["r"] == pytest.approx((0.8 + 0.6 + 0.7 + 0.5) / 4)
+    assert metrics.final_performance(example())["r"] == pytest.approx((0.4 + 0.6 + 0.7 + 0.5) / 4)
+
+
+def test_forgetting_and_backward_transfer_leave_out_the_last_task():
+    # a: best 0.9, first 0.8, final 0.4; b: 0.6, 0.6, 0.6; c: 0.7, 0.7, 0.7
+    assert metrics.forgetting(example())["r"] == pytest.approx((0.5 + 0.0 + 0.0) / 3)
+    assert metrics.backward_transfer(example())["r"] == pytest.approx((-0.4 + 0.0 + 0.0) / 3)
+
+
+def test_of_errors_lower_ones_are_better():
+    found = example(metric="rmse")  # a: best 0.4, final 0.4; b: best 0.5, final 0.6; c: 0.7
+    assert metrics.forgetting(found)["r"] == pytest.approx((0.0 + 0.1 + 0.0) / 3)
+    assert metrics.backward_transfer(found)["r"] == pytest.approx((0.4 + 0.0 + 0.0) / 3)
+    ratio = metrics.forgetting_ratio(found).set_index("evaluated")["ratio"]
+    assert ratio["a"] == pytest.approx(0.4 / 0.8)
+
+
+def test_forgetting_ratio_of_each_task():
+    found = metrics.forgetting_ratio(example())
+    assert list(found["evaluated"]) == list("abcd")
+    assert list(found["ratio"]) == pytest.approx([2.0, 1.0, 1.0, 1.0])
+
+
+def test_forgetting_ratio_where_nothing_is_right():
+    found = metrics.forgetting_ratio(table(*scores("r", "a", a=0.0, b=0.5), *scores("r", "b", a=0.0, b=0.0)))
+    assert found["ratio"][0] == 1.0
+    assert math.isnan(found["ratio"][1])
+
+
+def test_forward_transfer_is_against_the_same_task_of_the_baseline():
+    ours = example()
+    base = table(*scores("base", "c", c=0.5, b=0.4), *scores("base", "d", c=0.1, b=0.1, x=0.9))
+    found = metrics.forward_transfer(ours, base, {"r": "base"})
+    assert found["r"] == pytest.approx(((0.7 - 0.5) + (0.6 - 0.4)) / 2)  # d and x are not in both
+
+
+def test_relative_gain_is_positive_for_what_is_better():
+    values, reference = pd.Series({"a": 0.9, "b": 2.0, "c": 1.0}), pd.Series({"r": 0.6, "s": 4.0})
+    metric = pd.Series({"a": "accuracy", "b": "rmse", "c": "rmse"})
+    found = metrics.relative_gain(values, reference, metric, {"a": "r", "b": "s"})
+    assert found.to_dict() == pytest.approx({"a": 50.0, "b": 50.0})
+
+
+def test_area_under_the_learning_curve():
+    found = table(
+        *scores("r", "a", epoch=10, a=0.2),
+        *scores("r", "a", epoch=20, a=0.4, b=0.9),
+        *scores("r", "a", epoch=40, a=0.6),
+        *scores("r", "b", epoch=40, a=0.1, b=0.3),  # evaluated once while it was learned
+    )
+    assert metrics.area_under_curve(found)["r"] == pytest.approx((10 * 0.3 + 20 * 0.5) / 30)
+    once = metrics.area_under_curve(table(*scores("r", "a", a=0.2)))
+    assert once.isna().all()
+
+
+def test_components_and_candidates():
+    assert metrics.components(example())["r"] == 5
+    (found,) = metrics.candidates(example()).to_dict("records")
+    assert found == {"run": "r", "trained": "d", "with_it": 0.7, "without": 0.5, "kept": True}
+    assert metrics.candidates(table(*scores("r", "a", a=0.2))).empty
+
+
+def removal(run, task, component, value, metric="accuracy"):
+    return line(run, "d", 10, metrics.REMOVAL, task, "test", f"{metric} without component {component}", value)
+
+
+def test_a_task_reuses_a_component_if_it_is_worse_by_more_than_5_percent_without_it():
+    found = metrics.removals(
+        pd.concat(
+            [
+                example(),
+                table(
+                    removal("r", "a", 0, 0.381),
+                    removal("r", "a", 1, 0.379),
+                    removal("r", "b", 0, 0.6),
+                    removal("r", "b", 1, 0.2),
+                    removal("r", "c", 1, 0.9),
+                ),
+            ]
+        )
+    )
+    assert list(found["reused"]) == [False, True, False, True, False]  # 0.95 * 0.4 = 0.38
+    counts = metrics.reuse(
+        pd.concat([example(), table(removal("r", "a", 0, 0.4), removal("r", "a", 1, 0.1))])
+    )
+    assert counts.to_dict("records") == [
+        {"run": "r", "rank": 0, "tasks": 1},
+        {"run": "r", "rank": 1, "tasks": 0},
+    ]
+
+
+def test_removals_do_not_count_as_scores():
+    with_them = pd.concat([example(), table(removal("r", "a", 0, 0.0))])
+    assert metrics.final_performance(with_them).equals(metrics.final_performance(example()))
+
+
+def test_reuse_of_errors():
+    lines = pd.concat(
+        [example(metric="rmse"), table(removal("r", "a", 0, 0.42, "rmse"), removal("r", "b", 0, 0.7, "rmse"))]
+    )
+    assert list(metrics.removals(lines)["reused"]) == [False, True]  # 0.4 -> 0.42 is exactly 5 %
+
+
+# --- compositionality ------------------------------------------------------------------
+
+
+def composed(weights, needs, consistency, run="r"):
+    """weights (tasks, k, depths); needs (tasks, k): does it need the component?; consistency of each."""
+    weights = np.asarray(weights, float)
+    names = [f"t{j}" for j in range(len(weights))]
+    lines = [*scores(run, names[-1], **dict.fromkeys(names, 1.0))]
+    for task, matrix, needed in zip(names, weights, needs, strict=True):
+        for c in range(matrix.shape[0]):
+            lines += [
+                line(run, names[-1], 1, metrics.WEIGHT, task, "", f"component {c} depth {d}", matrix[c, d])
+                for d in range(matrix.shape[1])
+            ]
+            lines.append(removal(run, task, c, 0.5 if needed[c] else 1.0))
+    lines += [
+        line(run, names[-1], 1, metrics.CONSISTENCY, "", "", f"component {c}", v)
+        for c, v in enumerate(consistency)
+    ]
+    return metrics.compositionality(table(*lines)).loc[run]
+
+
+ONE_HOT = np.eye(3)[[[0, 1], [1, 2], [2, 0], [0, 2]]].transpose(0, 2, 1)  # (4 tasks, 3 components, 2 depths)
+NEEDED = ONE_HOT.any(2)
+
+
+def test_a_compositional_learner_has_a_high_score():
+    found = composed(ONE_HOT, NEEDED, [1.0, 1.0, 1.0])
+    assert found["concentration"] == pytest.approx(1)
+    # 3, 2 and 3 of 4 tasks need the components: (2 + 1 + 2) / 3 of 3 others
+    assert found["reuse"] == pytest.approx((2 + 1 + 2) / 3 / 3)
+    assert found["score"] == pytest.approx((found["reuse"] * 1 * 1) ** (1 / 3))
+
+
+@pytest.mark.parametrize(
+    ("weights", "needs", "consistency"),
+    [
+        (np.ones((4, 1, 2)), np.ones((4, 1)), [1.0]),  # one component for everything
+        (np.full((4, 3, 2), 1 / 3), np.ones((4, 3)), [1.0] * 3),  # all of them equally
+        (np.eye(4)[:, :, None].repeat(2, 2), np.eye(4), [1.0] * 4),  # every task has its own
+        (ONE_HOT, NEEDED, [0.0] * 3),  # components that are alike, or do something else everywhere
+        (ONE_HOT, np.zeros((4, 3)), [1.0] * 3),  # nobody needs any
+    ],
+)
+def test_degenerate_learners_have_no_compositionality(weights, needs, consistency):
+    assert composed(weights, needs, consistency)["score"] == pytest.approx(0, abs=1e-4)
+
+
+def test_more_concentrated_structures_have_a_higher_score():
+    soft = 0.7 * ONE_HOT + 0.1
+    assert 0 < composed(soft, NEEDED, [1.0] * 3)["score"] < composed(ONE_HOT, NEEDED, [1.0] * 3)["score"]
+
+
+# --- statistics ------------------------------------------------------------------
+
+
+def test_welch_agrees_with_scipy():
+    from scipy import stats
+
+    ours, theirs = [1.0, 2.0, 4.0, 4.5], [2.0, 3.0, 5.0, 7.0, 9.0]
+    expected = stats.ttest_ind(ours, theirs, equal_var=False).pvalue
+    found = statistics.welch(*statistics.mean_and_error(ours), 4, *statistics.mean_and_error(theirs), 5)
+    assert found == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("values", "higher", "expected"),
+    [
+        ([90.0, 90.2, 89.9, 90.1, 90.0], True, "matches"),
+        ([95.0, 95.2, 94.9, 95.1, 95.0], True, "better"),
+        ([95.0, 95.2, 94.9, 95.1, 95.0], False, "worse"),
+        ([80.0, 80.2, 79.9, 80.1, 80.0], True, "worse"),
+        ([95.0, 95.0, 95.0, 95.0], True, "too few seeds"),
+        ([95.0] * 5, True, "better"),
+    ],
+)
+def test_verdicts(values, higher, expected):
+    assert statistics.verdict(values, (90.0, 0.2), 10, higher) == expected
+
+
+def test_no_verdict_without_the_papers_number():
+    assert statistics.verdict([1.0] * 9, None, 10, True) == ""
+
+
+def test_paired_tests_agree_with_scipy():
+    from scipy import stats
+
+    ours, theirs = {0: 1.0, 1: 2.5, 2: 3.0, 5: 4.0}, {0: 0.5, 1: 2.0, 2: 3.5, 5: 1.0, 9: 8.0}
+    found = statistics.paired(ours, theirs)
+    common = [0, 1, 2, 5]
+    expected = stats.ttest_rel([ours[s] for s in common], [theirs[s] for s in common])
+    assert found.seeds == 4
+    assert found.t_test == pytest.approx(expected.pvalue)
+    assert found.difference == pytest.approx((0.5 + 0.5 - 0.5 + 3.0) / 4)
+    assert statistics.paired({0: 1.0, 1: 2.0}, {0: 2.0, 1: 4.0}) is None
+
+
+def test_paired_methods_that_are_the_same():
+    assert statistics.paired({0: 1.0, 1: 2.0, 2: 3.0}, {0: 1.0, 1: 2.0, 2: 3.0}).t_test == 1.0
+
+
+def test_holm():
+    assert statistics.holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert statistics.holm([0.9, 0.8]) == pytest.approx([1.0, 1.0])
+    assert statistics.holm([]) == []

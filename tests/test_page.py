@@ -1,0 +1,524 @@
+"""The report's page: what is in the file, and what it does in a browser."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import os
+import re
+import shutil
+import time
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import pytest
+
+from piaget.report.page import page
+from tests.sample_report import (
+    HOSTILE_NOTE,
+    HOSTILE_STREAM,
+    HOSTILE_TASK,
+    empty_report,
+    sample_report,
+    small_report,
+)
+
+CI = os.environ.get("CI") == "true"
+FIGURES = ("performance", "curves", "forgetting", "matrix", "structures", "candidates", "reuse")
+
+
+# --- the file ---
+
+
+class Parsed(HTMLParser):
+    """The elements of a page and the contents of its scripts and styles."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.contents: list[tuple[str, str]] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] in ("script", "style", "title"):
+            self.contents.append((self.open[-1], data))
+
+
+@pytest.fixture(scope="module")
+def text():
+    return page(sample_report())
+
+
+@pytest.fixture(scope="module")
+def parsed(text):
+    return Parsed(text)
+
+
+def test_structure(text, parsed):
+    assert text.startswith("<!DOCTYPE html>")
+    assert parsed.open == []  # every element is closed
+    tags = [tag for tag, _ in parsed.elements]
+    for tag in ("html", "head", "title", "body", "header", "nav", "main", "footer", "style"):
+        assert tags.count(tag) == 1, tag
+    assert tags.count("script") == 2
+    assert dict(parsed.elements)["html"]["lang"] == "en"
+    assert "{{" not in re.sub(r"<script.*?</script>", "", text, flags=re.S)
+
+
+def test_data_come_back(text, parsed):
+    report = sample_report()
+    data = next(data for tag, data in parsed.contents if tag == "script")
+    assert json.loads(data) == json.loads(json.dumps(report))
+    assert not re.search("[<>&\u2028\u2029]", data)
+    assert HOSTILE_TASK not in text
+    assert HOSTILE_STREAM not in text
+    assert HOSTILE_NOTE not in text
+
+
+def test_title_is_escaped():
+    report = sample_report()
+    report["title"] = "</title><script>alert(4)</script>{{data}}"
+    assert [data for tag, data in Parsed(page(report)).contents if tag == "title"] == [report["title"]]
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf])
+def test_only_finite_numbers(number):
+    report = sample_report()
+    report["runs"][0]["seconds"] = number
+    with pytest.raises(ValueError, match="JSON compliant"):
+        page(report)
+
+
+def test_policy_allows_only_what_is_there(parsed):
+    policy = next(
+        a["content"] for _, a in parsed.elements if a.get("http-equiv") == "Content-Security-Policy"
+    )
+    assert policy is not None
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    for tag, content in (parsed.contents[1], parsed.contents[-1]):  # after the title; after the data
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy
+
+
+def test_nothing_is_loaded(text, parsed):
+    addresses = set(re.findall(r"\w+://[^\s\"'`]+", text))
+    assert addresses <= {"http://www.w3.org/2000/svg"}  # a name, not an address
+    assert not [a for tag, a in parsed.elements if "src" in a or tag == "link"]
+    style = next(data for tag, data in parsed.contents if tag == "style")
+    assert "url(" not in style
+    assert "@import" not in style
+
+
+def test_text_enters_as_text(parsed):
+    script = parsed.contents[-1][1]
+    for way in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function("):
+        assert way not in script
+
+
+def test_size(text):
+    data = len(json.dumps(sample_report()))
+    assert len(text) < 1.1 * data + 150_000
+
+
+# --- in a browser ---
+
+
+def _missing() -> str | None:
+    try:
+        import selenium  # noqa: F401
+    except ImportError:
+        return "selenium is not installed"
+    for program in ("chromium", "chromedriver"):
+        if shutil.which(program) is None:
+            return f"{program} is not installed"
+    return None
+
+
+@pytest.fixture(scope="module")
+def driver():
+    reason = _missing()
+    if reason is not None:
+        if CI:
+            pytest.fail(f"the page was not tested in a browser: {reason}")
+        pytest.skip(reason)
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(shutil.which("chromium"))
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
+    browser.set_script_timeout(20)
+    yield browser
+    browser.quit()
+
+
+@pytest.fixture(scope="module")
+def addresses(tmp_path_factory, text):
+    """The pages as files: as they are opened by people."""
+    folder = tmp_path_factory.mktemp("pages")
+    pages = {"sample": text, "empty": page(empty_report()), "small": page(small_report())}
+    for name, content in pages.items():
+        (folder / f"{name}.html").write_text(content, encoding="utf-8")
+    return {name: (folder / f"{name}.html").as_uri() for name in pages}
+
+
+class Browser:
+    def __init__(self, driver, addresses):
+        self.driver, self.addresses = driver, addresses
+
+    def open(self, name: str = "sample", view: str = "", width: int = 1200, height: int = 900) -> None:
+        self.driver.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500},
+        )
+        self.driver.get("about:blank")  # or else only the part after "#" would change
+        self.driver.get(f"{self.addresses[name]}#{view}")
+        self.wait("return document.querySelector('#overview dl')")
+
+    def run(self, script: str, *arguments):
+        return self.driver.execute_script(script, *arguments)
+
+    def wait(self, script: str, *arguments):
+        """The first true result."""
+        for _ in range(200):
+            found = self.run(script, *arguments)
+            if found:
+                return found
+            time.sleep(0.05)
+        raise AssertionError(f"never true: {script}")
+
+    def all(self, selector: str):
+        return self.driver.find_elements("css selector", selector)
+
+    def one(self, selector: str):
+        return self.driver.find_element("css selector", selector)
+
+    def texts(self, selector: str) -> list[str]:
+        return self.run(
+            "return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)", selector
+        )
+
+    def draw(self, selector: str) -> None:
+        """Scrolls there, so that it is drawn."""
+        self.run("document.querySelector(arguments[0]).scrollIntoView()", selector)
+        self.wait(
+            "return document.querySelector(arguments[0]).querySelector('svg[role=img], canvas, tbody tr')",
+            selector,
+        )
+
+    def click(self, selector: str) -> None:
+        self.run("document.querySelector(arguments[0]).click()", selector)
+
+    def slide(self, component: int, depth: int, value: float) -> None:
+        self.run(
+            "const s = document.querySelector(arguments[0]); s.value = arguments[1];"
+            "s.dispatchEvent(new Event('input', { bubbles: true }))",
+            f"input[aria-label='component {component} at depth {depth}']",
+            value,
+        )
+
+    def clean(self) -> None:
+        """No errors; a refusal by the policy is one, too."""
+        assert [entry for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"] == []
+
+
+@pytest.fixture
+def browser(driver, addresses):
+    found = Browser(driver, addresses)
+    yield found
+    found.clean()
+
+
+def test_everything_is_drawn_and_named(browser):
+    browser.open()
+    for figure in FIGURES:
+        browser.draw(f"#{figure}")
+        browser.click(f"#{figure} details.numbers > summary")
+        rows = browser.wait(
+            "return document.querySelectorAll(`#${arguments[0]} .numbers tbody tr`).length", figure
+        )
+        assert rows > 0
+        assert browser.texts(f"#{figure} .numbers caption")[0]
+    browser.draw("#explorer")
+    browser.draw("#runs")
+    nameless = browser.run(
+        "return [...document.querySelectorAll('svg:not([aria-hidden]), canvas')]"
+        ".filter((e) => e.getAttribute('role') !== 'img' || !e.getAttribute('aria-label')).length"
+    )
+    assert nameless == 0
+    levels = browser.run(
+        "return [...document.querySelectorAll('h1, h2, h3, h4')].map((e) => Number(e.tagName[1]))"
+    )
+    assert levels[0] == 1
+    assert all(b - a <= 1 for a, b in pairwise(levels))
+    identifiers = browser.run("return [...document.querySelectorAll('[id]')].map((e) => e.id)")
+    assert len(identifiers) == len(set(identifiers))
+    assert not browser.run(
+        "return [...document.querySelectorAll('input, select, button, summary')]"
+        ".filter((e) => !(e.textContent.trim() || e.ariaLabel || e.labels?.length)).length"
+    )
+
+
+def test_hostile_names_are_text(browser):
+    browser.open(view="explorer-of=1")
+    for place in (*FIGURES, "explorer", "runs"):
+        browser.draw(f"#{place}")
+    browser.run("document.querySelectorAll('details').forEach((d) => (d.open = true))")
+    browser.wait("return document.querySelector('#runs pre')")
+    assert browser.run("return document.querySelectorAll('img, b, main script').length") == 0
+    assert HOSTILE_NOTE in browser.texts(".notes li")
+    assert HOSTILE_TASK in [label.strip() for label in browser.texts("#choosing label")]
+    assert HOSTILE_STREAM in browser.texts("#table-final tbody th")
+    assert any(HOSTILE_TASK in option for option in browser.texts("#explorer option"))
+    assert '"note": "</script>"' in browser.texts("#runs pre")[0]
+    browser.one("body").is_displayed()  # an alert would raise an error here
+
+
+def test_numbers(browser):
+    """Forward, final and forgetting, computed here once more."""
+    report = sample_report()
+    runs = [run for run in report["runs"] if (run["stream"], run["method"]) == (0, 0)]
+    done = [run for run in runs if run["status"] == "done"]
+    assert len(done) == 3
+    finals = [sum(run["after"][-1]) / 6 for run in done]
+    firsts = [[run["after"][max(j, 3)][j] for j in range(6)] for run in done]
+
+    def shown(values):
+        middle = sum(values) / len(values)
+        variance = sum((value - middle) ** 2 for value in values) / (len(values) - 1)
+        return f"{middle:.1f} ± {math.sqrt(variance / len(values)):.1f}"
+
+    browser.open()
+    browser.draw("#performance")
+    browser.click("#performance .numbers > summary")
+    browser.wait("return document.querySelector('#performance .numbers td')")
+    cells = browser.texts("#performance .numbers tbody tr:first-child > *")
+    forward = shown([sum(first) / 6 for first in firsts])
+    assert cells[:6] == ["objects-random", "ER Dyn. + Comp.", "3", forward, shown(finals), "91.6"]
+    browser.draw("#forgetting")
+    browser.click("#forgetting .numbers > summary")
+    browser.wait("return document.querySelector('#forgetting .numbers td')")
+    ratio = sum(first[0] / run["after"][-1][0] for first, run in zip(firsts, done, strict=True)) / 3
+    assert browser.texts("#forgetting .numbers tbody td:nth-child(4)")[0].startswith(f"{ratio:.3f} ± ")
+
+
+def test_choosing_changes_figures_and_the_address(browser):
+    browser.open()
+    browser.draw("#performance")
+    before = browser.run("return document.querySelector('#performance .panels').textContent")
+    assert len(browser.all("#performance svg[role=img]")) == 2
+    browser.click("#choosing > summary")
+    browser.click("#choosing input[name=streams][value='1']")
+    browser.wait("return document.querySelectorAll('#performance svg[role=img]').length === 1")
+    browser.click("#choosing input[name=methods][value='4']")
+    browser.wait("return !document.querySelector('#performance .panels').textContent.includes('NFT')")
+    browser.click("#choosing input[name=seeds][value='0']")
+    browser.click("#choosing input[name=tasks][value='5']")
+    browser.wait("return location.hash === '#streams=0&methods=0-3&seeds=1-3&tasks=0-4,6-11'")
+    browser.run("document.querySelector('#table-final').scrollIntoView()")
+    browser.wait("return document.querySelectorAll('#table-final tbody tr').length === 4")
+    for _ in range(4):
+        browser.driver.back()
+    browser.wait("return document.querySelectorAll('#choosing input:not(:checked)').length === 0")
+    browser.draw("#performance")
+    browser.wait("return document.querySelector('#performance .panels').textContent === arguments[0]", before)
+    browser.run("scrollTo(0, 0)")
+    browser.click("button[aria-label='none methods']")
+    browser.wait("return document.querySelector('#overview').textContent.includes('No run')")
+    browser.click("button[aria-label='all methods']")
+    browser.wait("return document.querySelector('#overview .sentences')")
+
+
+def test_a_view_can_be_linked(browser):
+    browser.open(
+        view="streams=1&methods=0,4&performance-as=gain&theme=dark&matrix-method=4&tasks=7-99,x&seeds=0-2"
+    )
+    assert "1 of 2 streams · 2 of 5 methods · 3 of 4 seeds · 5 of 12 tasks" in browser.texts("#choosing")[0]
+    browser.draw("#performance")
+    assert "gain in %" in browser.texts("#performance .panels")[0]
+    browser.draw("#matrix")
+    assert browser.one("#matrix label:nth-child(2) select").get_property("value") == "4"
+    dark = browser.run("return getComputedStyle(document.body).backgroundColor")
+    browser.click("button.theme")
+    browser.wait("return getComputedStyle(document.body).backgroundColor !== arguments[0]", dark)
+
+
+def test_tables_are_sorted(browser):
+    from selenium.webdriver.common.keys import Keys
+
+    browser.open()
+    browser.draw("#table-cost")
+    second = "#table-cost thead th:nth-child(2)"
+    values = "#table-cost tbody td:nth-child(2)"
+    browser.one(f"{second} button").send_keys(Keys.ENTER)
+    assert browser.texts(values) == ["40", "98", "1,204"]
+    assert browser.one(second).get_attribute("aria-sort") == "ascending"
+    browser.one(f"{second} button").click()
+    assert browser.texts(values) == ["1,204", "98", "40"]
+    assert browser.one(second).get_attribute("aria-sort") == "descending"
+    assert browser.texts("#table-final tbody strong") == ["92.5 ± 0.4", "9.92 ± 0.4"]
+    browser.run("document.addEventListener('copy', () => (window.copied = getSelection().toString()))")
+    browser.run("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
+    browser.click("#table-cost .table > button:last-child")
+    browser.wait("return window.copied")
+    assert browser.run("return window.copied").splitlines()[-1] == '"a ""quoted"", part",40,3 %'
+
+
+def test_values_are_read_off_by_pointer_and_keys(browser):
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    browser.open()
+    browser.draw("#matrix")
+    chart = browser.one("#matrix svg[role=img]")
+    ActionChains(browser.driver).move_to_element(browser.one("#matrix rect.cell")).perform()
+    assert "seeds" in browser.wait("return !tip.hidden && tip.textContent")
+    browser.run("arguments[0].focus({ focusVisible: true })", chart)
+    chart.send_keys(Keys.ARROW_RIGHT)
+    first = browser.wait("return !tip.hidden && tip.textContent")
+    chart.send_keys(Keys.ARROW_RIGHT)
+    second = browser.wait("return !tip.hidden && tip.textContent !== arguments[0] && tip.textContent", first)
+    assert second.startswith(f"3 {HOSTILE_TASK}\n")
+    chart.send_keys(Keys.ESCAPE)
+    browser.wait("return tip.hidden")
+
+
+def test_a_slider_changes_the_score(browser):
+    report = sample_report()
+    task = report["explorers"][0]["tasks"][0]
+    browser.open()
+    browser.draw("#explorer")
+    learned = browser.wait("return document.querySelector('.score').textContent")
+    assert learned == f"{task['score']:.1f}"
+    browser.slide(2, 1, 0.85)
+    assert task["scores"] is not None
+    expected = sum(task["scores"][0][1][8:10]) / 2  # half way between 0.8 and 0.9
+    browser.wait("return document.querySelector('.score').textContent !== arguments[0]", learned)
+    assert float(browser.texts(".score")[0]) == pytest.approx(expected, abs=0.051)
+    others = [weight for c, weight in enumerate(task["weights"][0]) if c != 1]
+    weights = browser.run("return document.querySelector('.result svg').ariaLabel")
+    shares = [float(number) for number in re.findall(r"0\.\d\d", weights)]
+    assert shares[1] == 0.85
+    assert shares[0] == pytest.approx(0.15 * others[0] / sum(others), abs=0.006)
+    browser.slide(1, 3, 0.5)  # the first slider goes back
+    slider = browser.one("input[aria-label='component 2 at depth 1']")
+    assert float(slider.get_property("value")) == pytest.approx(task["weights"][0][1], abs=0.006)
+
+
+def _ink(explorer, weights):
+    """The picture, computed plainly."""
+    import torch
+
+    numbers = torch.frombuffer(bytearray(base64.b64decode(explorer["numbers"])), dtype=torch.float32)
+    width, k, pixels = explorer["width"], explorer["components"], math.prod(explorer["side"])
+    shapes = [(pixels, 2), (2, width), (width,), (k, width, width), (k, width), (width, 1), (1,)]
+    parts = torch.split(numbers, [math.prod(shape) for shape in shapes])
+    x, encoder, bias, w, b, decoder, offset = (
+        part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)
+    )
+    h = x @ encoder + bias
+    for mix in weights:
+        h = sum(mix[c] * torch.relu(h @ w[c].T + b[c]) for c in range(k))
+    return torch.sigmoid(h @ decoder + offset)[:, 0].double()
+
+
+def test_a_slider_changes_the_picture(browser):
+    explorer = sample_report()["explorers"][1]
+    task = explorer["tasks"][1]
+    browser.open(view="explorer-of=1&explorer-task=1")
+    browser.draw("#explorer")
+    pixels = (
+        "const c = document.querySelectorAll('.picture canvas')[arguments[0]];"
+        "if (c.width !== 12) return null;"
+        "return [...c.getContext('2d').getImageData(0, 0, 12, 12).data].filter((_, i) => i % 4 === 0)"
+    )
+    learned = browser.wait(pixels, 0)
+    assert learned == browser.run(pixels, 1)
+    expected = 255 * (1 - _ink(explorer, task["weights"]))
+    assert max(abs(a - b) for a, b in zip(learned, expected.tolist(), strict=True)) <= 1
+
+    browser.slide(1, 2, 0.9)
+    browser.slide(3, 4, 0.0)
+    weights = [list(mix) for mix in task["weights"]]
+    for d, c, a in ((1, 0, 0.9), (3, 2, 0.0)):
+        rest = sum(weights[d]) - weights[d][c]
+        weights[d] = [a if o == c else (1 - a) * w / rest for o, w in enumerate(weights[d])]
+    expected = 255 * (1 - _ink(explorer, weights))
+    browser.wait("return document.querySelector('.picture output').textContent")
+    browser.driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+    moved = browser.run(pixels, 0)
+    assert moved != learned
+    assert max(abs(a - b) for a, b in zip(moved, expected.tolist(), strict=True)) <= 1
+    other = browser.one("input[aria-label='component 2 at depth 2']").get_property("value")
+    assert float(other) == pytest.approx(weights[1][1], abs=0.006)
+
+    browser.click(".explorer div > button")
+    browser.driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+    assert browser.run(pixels, 0) == learned
+    browser.run("document.querySelector('.strips').scrollIntoView()")
+    assert len(browser.all(".strip canvas")) == 2 * 4 * 8
+    browser.wait("return [...document.querySelectorAll('.strip canvas')].every((c) => c.width === 12)")
+
+
+def test_keys_reach_everything(browser):
+    from selenium.webdriver.common.keys import Keys
+
+    browser.open(height=6000)
+    browser.draw("#explorer")
+    browser.wait("return document.querySelector('#runs tbody tr')")
+    reached = []
+    for _ in range(150):
+        browser.driver.switch_to.active_element.send_keys(Keys.TAB)
+        reached.append(browser.run("const e = document.activeElement; return e.ariaLabel || e.textContent"))
+        if reached[-1] == "component 2 at depth 1":
+            break
+    assert reached[0] == "Skip to the results"
+    assert any(name.startswith("Choosing") for name in reached)
+    assert "component 1 at depth 1" in reached
+    slider = browser.driver.switch_to.active_element
+    before = float(slider.get_property("value"))
+    slider.send_keys(Keys.ARROW_RIGHT)
+    assert float(slider.get_property("value")) == pytest.approx(before + 0.01, abs=0.006)
+    assert browser.driver.switch_to.active_element == slider
+
+
+def test_fits_on_a_phone(browser):
+    for view in ("", "explorer-of=1"):
+        browser.open(view=view, width=360, height=700)
+        for place in (*FIGURES, "tables", "explorer", "runs"):
+            browser.draw(f"#{place}")
+        browser.run("document.querySelectorAll('details').forEach((d) => (d.open = true))")
+        browser.wait("return document.querySelector('#runs pre')")
+        assert browser.run("return document.documentElement.scrollWidth") == 360
+
+
+@pytest.mark.parametrize("name", ["empty", "small"])
+def test_little_data(browser, name):
+    browser.open(name, height=5000)
+    text = browser.run("return document.body.innerText")
+    assert "NaN" not in text
+    assert "undefined" not in text
+    if name == "empty":
+        assert "There are no runs yet." in text
+        assert browser.all("figure") == []
+        assert browser.texts("nav a") == ["Overview"]
+    else:
+        browser.wait("return document.querySelectorAll('#performance svg[role=img]').length === 1")
+        browser.wait("return document.querySelectorAll('#matrix .cell').length === 1")
+        browser.wait("return document.querySelector('#forgetting .mark')")
+        assert {figure.get_attribute("id") for figure in browser.all("figure")} == set(FIGURES[:4])
