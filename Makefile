@@ -1,15 +1,16 @@
 # Two commands do everything on a fresh machine with Python 3.11 or later:
-#   make run     set up, train on the Objects stream, print the table
-#   make test    set up, check style and types, run all tests
+#   make run     set up, train on the Objects stream, and make a report of it
+#   make test    set up, check style and types, run all tests (of the page, with Debian's Chromium)
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test lint unit results bench clean
+.PHONY: run test lint unit browser results bench clean
 
 run: $(READY)
 	$(BIN)/piaget sweep objects-random --adaptations er --seeds 3 --out results/objects
+	$(BIN)/piaget report results/objects
 
 test: lint unit
 
@@ -18,8 +19,16 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-unit: $(READY)
+unit: $(READY) browser
 	$(BIN)/python -m pytest
+
+# For the tests of the report's page, which are skipped without it.
+browser:
+	@if ! command -v chromium >/dev/null || ! command -v chromedriver >/dev/null; then \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    apt-get update -qq && \
+	    apt-get install -y -qq --no-install-recommends chromium chromium-driver fonts-dejavu-core >/dev/null; \
+	  else echo "Without chromium and chromedriver, the tests of the report's page are skipped."; fi; fi
 
 # The committed tables of docs/results.md: all 14 algorithms, 10 seeds (about 55 minutes on 2 cores).
 results: $(READY)

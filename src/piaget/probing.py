@@ -6,6 +6,7 @@ A change is a function of a depth and the weights at that depth, (k,), (B, k) or
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -175,24 +176,27 @@ def effects(learner: Learner, task: Task) -> Tensor:
     return torch.stack(found).cpu()
 
 
-def consistency(effects: Sequence[Tensor]) -> list[float]:
-    """For each component: is its effect the same in all tasks and depths, and not what others do?
+def consistency(effects: Sequence[Tensor], weights: Sequence[Tensor]) -> list[float]:
+    """For each component: is its effect the same in all places where it is used, and not what others do?
 
-    effects: of each task, (k, depths, features). The mean cosine between the effects of the component in two
-    different places (task and depth), minus the mean cosine between its effects and those of other
-    components. 1: always in the same direction, and in another than the others'; 0: it cannot be told from
-    the others. nan for a component in one place only, or without effect.
+    effects: of each task, (k, depths, features); weights: how much it uses them, (k, depths), nothing being
+    0. A place is a task and a depth; the mean cosine between the effects of the component in two different
+    places, minus the mean cosine between its effects and those of other components, places weighed by how
+    much the component is used there. 1: always in the same direction, and in another than the others'; 0: it
+    cannot be told from the others. nan for a component in one place only, or without effect.
     """
     vectors = torch.stack(list(effects), 1).flatten(1, 2).double()  # (k, tasks * depths, features)
+    used = torch.stack(list(weights), 1).flatten(1, 2).double()  # (k, tasks * depths)
     known = vectors.isfinite().all(-1) & (vectors.norm(dim=-1) > 1e-9)
     unit = torch.where(known[..., None], vectors, 0.0)
     unit = unit / unit.norm(dim=-1, keepdim=True).clamp(min=1e-12)
-    total, count = unit.sum(1), known.sum(1)  # sums of cosines are products of sums
+    used = torch.where(known, used, 0.0)
+    total, whole, same_place = (unit * used[..., None]).sum(1), used.sum(1), used.square().sum(1)
     found = []
-    for c in range(len(unit)):
-        n, others = int(count[c]), int(count.sum() - count[c])
-        same = float((total[c] @ total[c] - n) / (n * (n - 1))) if n > 1 else float("nan")
-        other = float(total[c] @ (total.sum(0) - total[c])) / (n * others) if n and others else 1.0
+    for c in range(len(unit)):  # sums of cosines over pairs are products of sums
+        pairs, others = float(whole[c] ** 2 - same_place[c]), float(whole[c] * (whole.sum() - whole[c]))
+        same = float(total[c] @ total[c] - same_place[c]) / pairs if pairs > 1e-9 else float("nan")
+        other = float(total[c] @ (total.sum(0) - total[c])) / others if others > 1e-9 else 1.0
         found.append(same - other)
     return found
 
@@ -225,6 +229,7 @@ def rows(learner: Learner, tasks: Sequence[Task]) -> Iterator[Row]:
                 metric = f"{metric_name(record.kind)} without component {component}"
                 yield add(REMOVAL, task.name, "test", metric, value)
     if structure.shares:
-        for component, value in enumerate(consistency([effects(learner, task) for task in known])):
-            if value == value:
+        used = [weights(learner, task).T for task in known]
+        for component, value in enumerate(consistency([effects(learner, task) for task in known], used)):
+            if not math.isnan(value):
                 yield add(CONSISTENCY, "", "", f"component {component}", value)

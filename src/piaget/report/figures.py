@@ -91,7 +91,7 @@ def _over_streams(groups: Sequence[Group], values: pd.Series) -> list[float]:
 
 
 def _bars(labels: Sequence[str], bars: dict[str, list[tuple[float, float]]], title: str, unit: str) -> Figure:
-    figure = Figure(figsize=(min(WIDTH, 1.2 + 0.55 * len(labels)), 2.6))
+    figure = Figure(figsize=(min(WIDTH, 2.0 + 0.55 * len(labels)), 2.6))
     axis = figure.subplots()
     for i, (name, numbers) in enumerate(bars.items()):
         axis.bar(
@@ -122,7 +122,7 @@ def ratios(contents: Contents) -> Figures:
     for stream in contents.streams:
         groups = [one for _, one in contents.on(stream)]
         bases = list(dict.fromkeys(one.runs[0].parts[1] for one in groups))
-        figure, axes = grid(len(bases), 4, max(2.2, WIDTH / max(3, len(bases))), 2.3)
+        figure, axes = grid(len(bases), 3, WIDTH / min(3, max(2, len(bases))), 2.3)
         for axis, base in zip(axes, bases, strict=True):
             for i, one in enumerate(g for g in groups if g.runs[0].parts[1] == base):
                 own = lines[lines["run"].isin([run.name for run in one.runs])]

@@ -125,7 +125,8 @@ def forward_transfer(table: pd.DataFrame, baseline: pd.DataFrame, pairs: Mapping
     Tasks that only one of the two has learned do not count.
     """
     ours, theirs = by_task(table), by_task(baseline)
-    ours["other"] = ours["run"].map(pairs)
+    ours = ours[ours["run"].isin(list(pairs))]
+    ours = ours.assign(other=pd.Series([pairs[run] for run in ours["run"]], index=ours.index, dtype=str))
     both = ours.merge(
         theirs[["run", "evaluated", "first"]], left_on=["other", "evaluated"], right_on=["run", "evaluated"],
         suffixes=("", "_baseline"),

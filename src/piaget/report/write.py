@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
+
+from matplotlib.figure import Figure
 
 from piaget.report import pixels
 from piaget.report.contents import Contents
@@ -50,12 +53,26 @@ def report(
     return made, results.notes
 
 
-def _save(figure: object, path: Path) -> None:
-    for ending in ("svg", "pdf"):
+def _save(figure: Figure, path: Path) -> None:
+    _lay_out(figure)
+    for ending, date in (("svg", "Date"), ("pdf", "CreationDate")):
         file = io.BytesIO()
-        # Without the date: the same runs give the same files.
-        figure.savefig(file, format=ending, metadata={"Date" if ending == "svg" else "CreationDate": None})  # type: ignore[attr-defined]
+        figure.savefig(file, format=ending, metadata={date: None})  # the same runs give the same files
         _write(path.with_name(f"{path.name}.{ending}"), file.getvalue())
+
+
+def _lay_out(figure: Figure) -> None:
+    """Once for both files; larger, if long names leave no room for what is to be shown."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "constrained_layout not applied")
+        for _ in range(4):
+            try:
+                figure.draw_without_rendering()
+                break
+            except UserWarning:
+                width, height = figure.get_size_inches()
+                figure.set_size_inches(1.5 * width, 1.5 * height)
+    figure.set_layout_engine("none")
 
 
 def _write(path: Path, content: bytes) -> None:

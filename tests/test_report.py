@@ -1,0 +1,341 @@
+"""piaget report: from folders of runs to tables, figures and the page."""
+
+import base64
+import csv
+import io
+import json
+import re
+import shutil
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+import torch
+
+from piaget.cli import main
+from piaget.errors import LoadError, SettingError
+from piaget.evaluation import COLUMNS
+from piaget.lab import table as lab
+from piaget.lab.rows import read_rows
+from piaget.learner import Learner
+from piaget.report import explorer, tables
+from piaget.report.contents import Contents, spread
+from piaget.report.groups import group
+from piaget.report.reading import read, read_rows as read_table
+
+OPTIONS = ["--option", "tasks=6", "--option", "train_size=20", "--epochs", "4", "--quiet"]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    out = tmp_path_factory.mktemp("results") / "digits"
+    algorithms = ["--algorithms", "dynamic", "compositional", "no-components"]
+    arguments = ["sweep", "digits", "--adaptations", "nft", *algorithms, "--seeds", "3", "--every", "2"]
+    assert main([*arguments, *OPTIONS, "--out", str(out)]) == 0
+    return out
+
+
+@pytest.fixture(scope="module")
+def report(results):
+    assert main(["report", str(results), "--quiet"]) == 0
+    return results / "report"
+
+
+def data_of(page):
+    text = re.search(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.S)[1]
+    return json.loads(text)
+
+
+def of_csv(report, name):
+    with open(report / "tables" / f"{name}.csv", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_everything_is_written(report):
+    names = {path.name for path in (report / "tables").iterdir()}
+    for name in (
+        "final",
+        "transfer",
+        "components",
+        "reuse",
+        "compositionality",
+        "ratios",
+        "differences",
+        "cost",
+    ):
+        assert {f"{name}.md", f"{name}.csv", f"{name}.tex"} <= names
+    drawn = {path.name for path in (report / "figures").iterdir()}
+    kinds = {
+        "bars-digits",
+        "curves-digits",
+        "forgetting-digits",
+        "transfer-digits",
+        "candidates-digits",
+        "reuse-digits",
+    }
+    assert {f"{kind}.{ending}" for kind in (*kinds, "gains") for ending in ("svg", "pdf")} <= drawn
+    for path in (report / "figures").glob("*.svg"):
+        assert ET.parse(path).getroot().tag.endswith("svg")
+    assert all(path.read_bytes().startswith(b"%PDF") for path in (report / "figures").glob("*.pdf"))
+    assert len((report / "report.html").read_bytes()) < 3_000_000
+
+
+def test_final_performance_is_what_the_lab_has(results, report):
+    """By another implementation, from the same rows."""
+    files = sorted(results.rglob("rows.csv"))
+    expected = {(l.base, l.algorithm): l for l in lab.lines(read_rows(files))}
+    for line in of_csv(report, "final"):
+        base, _, algorithm = line["method"].partition(" [")[0].partition(" ")
+        known = expected[base.lower(), {label: name for name, label in lab.ALGORITHMS.items()}[algorithm]]
+        assert float(line["final"]) == pytest.approx(known.mean)
+        assert float(line["final s.e."]) == pytest.approx(known.error)
+        assert line["seeds"] == "3"
+        assert line["verdict"] == ""  # not the paper's settings
+
+
+def test_the_page_has_all_runs(results, report):
+    data = data_of((report / "report.html").read_text())
+    assert len(data["runs"]) == 9
+    assert [stream["name"] for stream in data["streams"]] == ["digits"]
+    for run in data["runs"]:
+        assert len(run["tasks"]) == 6
+        assert run["after"][:3] == [[], [], []]  # the initial tasks are learned together
+        assert [sum(value is not None for value in row) for row in run["after"][3:]] == [4, 5, 6]
+        assert run["steps"] > 0
+        assert (report / run["link"]).resolve().is_file()
+        has_components = data["methods"][run["method"]]["algorithm"] != "No Comp."
+        assert (run["structures"] is not None) == has_components
+        assert (run["removed"] is not None) == has_components
+    assert {explorer["kind"] for explorer in data["explorers"]} == {"grid"}
+    assert len(data["explorers"]) == 2
+
+
+def test_a_runs_command_makes_the_same_run(report, tmp_path, monkeypatch):
+    import shlex
+
+    monkeypatch.chdir(tmp_path)
+    run = data_of((report / "report.html").read_text())["runs"][0]
+    words = shlex.split(run["command"])
+    assert words[0] == "piaget"
+    assert main([*words[1:], "--quiet"]) == 0
+    (again,) = read([tmp_path / "again"]).runs
+    assert again.configuration == run["configuration"]
+    assert again.variant
+
+
+def test_steps_are_counted(results):
+    """Tasks of 20 samples in batches of 32: one batch an epoch; component dropout takes two passes."""
+    steps = {run.parts[2]: run.description["steps"] for run in read([results]).runs}
+    assert steps["compositional"] == 4 * 4 + 2 * 4  # four initial tasks x 4 epochs, two tasks x 4 epochs
+    assert steps["dynamic"] == 4 * 4 + 2 * 4 * 2
+    assert steps["no-components"] == steps["compositional"]
+
+
+def test_the_same_runs_give_the_same_files(results, report, tmp_path):
+    assert main(["report", str(results), "--out", str(tmp_path), "--quiet"]) == 0
+    for folder in ("tables", "figures"):
+        for path in (report / folder).iterdir():
+            assert (tmp_path / folder / path.name).read_bytes() == path.read_bytes(), path.name
+
+
+def test_the_terminal_shows_the_first_tables(results, tmp_path, capsys):
+    assert main(["report", str(results), "--out", str(tmp_path)]) == 0
+    said = capsys.readouterr()
+    assert "Final performance beside the paper's" in said.out
+    assert "NFT Dyn. + Comp." in said.out
+    assert "Differences between methods" not in said.out
+    assert said.out.endswith(f"Report: {tmp_path / 'report.html'}\n")
+    assert main(["report", str(results), "--out", str(tmp_path), "--all"]) == 0
+    assert "Differences between methods" in capsys.readouterr().out
+
+
+# --- unfinished, damaged, doubled ------------------------------------------------------------
+
+
+@pytest.fixture
+def copy(results, tmp_path):
+    shutil.copytree(results, tmp_path / "runs", ignore=shutil.ignore_patterns("report"))
+    return tmp_path / "runs"
+
+
+def some_run(copy, word="dynamic"):
+    return next(path.parent for path in sorted(copy.rglob("run.json")) if word in str(path))
+
+
+def note(path, **changes):
+    described = json.loads((path / "run.json").read_text())
+    (path / "run.json").write_text(json.dumps(described | changes))
+
+
+def test_an_unfinished_run(copy, capsys):
+    path = some_run(copy)
+    note(path, status="running")
+    rows = (path / "rows.csv").read_text().splitlines(keepends=True)
+    (path / "rows.csv").write_text("".join(rows[: len(rows) // 4]) + rows[len(rows) // 4][:20])  # a torn line
+    shutil.rmtree(path / "learner")
+    assert main(["report", str(copy), "--quiet"]) == 0
+    data = data_of((copy / "report" / "report.html").read_text())
+    assert [run["status"] for run in data["runs"]].count("interrupted") == 1
+
+
+def test_damaged_runs_are_left_out_with_a_note(copy, capsys):
+    paths = sorted(path.parent for path in copy.rglob("run.json"))
+    (paths[0] / "run.json").write_text("{")
+    (paths[1] / "rows.csv").write_text("a,b\n1,2\n")
+    (paths[2] / "rows.csv").write_text(",".join(COLUMNS) + "\n")
+    (paths[3] / "rows.csv").unlink()
+    assert main(["report", str(copy)]) == 0
+    said = capsys.readouterr().err
+    assert said.count("left out") == 4
+    assert "run.json cannot be read" in said
+    assert "expected stream, method" in said
+    assert "has no scores yet" in said
+
+
+def test_a_run_that_is_there_twice_counts_once(results, copy):
+    found = read([results, copy])
+    groups = group(found)
+    assert [len(one.runs) for one in groups] == [3, 3, 3]
+    assert sum("is the same as" in text for text in found.notes) == 9
+
+
+def test_what_is_no_folder_of_runs(tmp_path, capsys):
+    assert main(["report", str(tmp_path / "nothing")]) == 2
+    assert "is no folder" in capsys.readouterr().err
+    assert main(["report", str(tmp_path)]) == 2
+    assert "no run in" in capsys.readouterr().err
+
+
+def test_without_the_learner_there_is_no_explorer(copy, capsys):
+    shutil.rmtree(some_run(copy, "compositional") / "learner")
+    assert main(["report", str(copy)]) == 0
+    assert "no component explorer" in capsys.readouterr().err
+
+
+def test_missing_packages_are_named(results, monkeypatch, capsys):
+    import importlib
+
+    real = importlib.import_module
+
+    def missing(name, *rest):
+        if name == "scipy":
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(importlib, "import_module", missing)
+    assert main(["report", str(results)]) == 2
+    assert "piaget[report]" in capsys.readouterr().err
+
+
+def test_rows_must_be_rows(tmp_path):
+    with pytest.raises(LoadError, match="cannot be read"):
+        read_table(tmp_path / "rows.csv")
+    with pytest.raises(SettingError, match="no run in"):
+        read([tmp_path])
+
+
+# --- tables ------------------------------------------------------------
+
+
+def table():
+    made = tables.Table("t", "A & B", "100 % of it_all.", ["method", "score", "n"])
+    made.add(0, "a|b <c> $x$", tables.number(1.25, 0.5), "7")
+    made.add(1, "d", tables.number(2.0), "8")
+    tables.mark_best(made, 1, True, range(2))
+    return made
+
+
+def test_markdown_is_escaped():
+    assert "| a\\|b \\<c\\> $x$ | 1.2 ± 0.5 | 7 |" in tables.as_markdown(table())
+    assert "**2.0**" in tables.as_markdown(table())
+
+
+def test_csv_has_numbers_in_full():
+    rows = list(csv.DictReader(io.StringIO(tables.as_csv(table()))))
+    assert rows[0] == {"method": "a|b <c> $x$", "score": "1.25", "score s.e.": "0.5", "n": "7"}
+    assert rows[1]["score s.e."] == ""
+
+
+def test_latex_is_escaped():
+    text = tables.as_latex(table())
+    assert r"\caption{A \& B. 100 \% of it\_all.}" in text
+    assert r"a|b $<$c$>$ \$x\$ & $1.2 \pm 0.5$ & 7 \\" in text
+    assert r"$\mathbf{2.0}$" in text
+
+
+def test_what_rounds_to_the_same_is_best_together():
+    made = tables.Table("t", "t", "", ["x"])
+    for value in (1.04, 0.96, 0.5):
+        made.add(None, tables.number(value))
+    tables.mark_best(made, 0, True, range(3))
+    assert [row[0].best for row in made.rows] == [True, True, False]
+
+
+def test_positions_are_spread_from_first_to_last():
+    assert spread(3, 10) == [0, 1, 2]
+    assert spread(50, 10)[0] == 0
+    assert spread(50, 10)[-1] == 49
+    assert len(spread(50, 10)) == 10
+    assert spread(0, 10) == []
+
+
+def test_no_table_is_empty(results):
+    for made in Contents(read([results])).tables():
+        assert made.rows
+        assert all(len(row) == len(made.columns) for row in made.rows)
+
+
+# --- pictures from coordinates ------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory, small_data):
+    out = tmp_path_factory.mktemp("pixels")
+    arguments = ["sweep", "pixel-mnist", "--quick", "--quiet", "--data-dir", str(small_data)]
+    assert main([*arguments, "--out", str(out)]) == 0
+    assert main(["report", str(out), "--quiet", "--data-dir", str(small_data)]) == 0
+    return out
+
+
+def test_the_pages_picture_is_the_learners(pictures, small_data):
+    """What the page is told to compute, computed here from the numbers that it gets."""
+    data = data_of((pictures / "report" / "report.html").read_text())
+    found = [one for one in data["explorers"] if one["kind"] == "pixels"]
+    assert len(found) == 2  # compositional and joint
+    for one in found:
+        run = data["runs"][one["run"]]
+        learner = Learner.load(next(p for p in pictures.rglob("learner") if run["folder"] in str(p)))
+        flat = np.frombuffer(base64.b64decode(one["numbers"]), "<f4")
+        k, width, pixels = one["components"], one["width"], one["side"][0] * one["side"][1]
+        shapes = [(pixels, 2), (2, width), (width,), (k, width, width), (k, width), (width, 1), (1,)]
+        parts, start = [], 0
+        for shape in shapes:
+            parts.append(flat[start : start + np.prod(shape)].reshape(shape))
+            start += int(np.prod(shape))
+        assert start == len(flat)
+        x, encoder, bias, weight, biases, decoder, last = parts
+        for task in one["tasks"]:
+            h = x @ encoder + bias
+            for weights in task["weights"]:
+                outputs = np.maximum(np.einsum("koi,pi->pko", weight, h) + biases, 0)
+                h = np.einsum("k,pko->po", weights, outputs)
+            ink = 1 / (1 + np.exp(-(h @ decoder + last)))
+            expected = learner.predict_proba(torch.from_numpy(x.copy()), task["name"])[:, 1]
+            np.testing.assert_allclose(ink[:, 0], expected, atol=2e-4)
+            assert len(base64.b64decode(task["truth"])) == pixels
+
+
+def test_pictures_of_components(pictures):
+    drawn = {path.name for path in (pictures / "report" / "figures").glob("component-*")}
+    assert drawn == {f"component-{c}.{ending}" for c in range(4) for ending in ("svg", "pdf")}
+
+
+def test_the_picture_at_the_learned_intensity_is_the_learners(pictures, small_data):
+    run = next(run for run in read([pictures]).runs if run.parts[2] == "compositional")
+    opened = explorer.open_run(run, str(small_data))
+    task = opened.tasks[-1]
+    learned = float(opened.learner.structures()[task.name][1, 2])
+    found = explorer.pictures(opened, task, 1, [0.0, learned])
+    expected = opened.learner.predict_proba(task.train.x, task)[:, 1].reshape(28, 28)
+    np.testing.assert_allclose(found[2, 1], expected, atol=1e-5)
+    assert not np.allclose(found[2, 0], expected)
