@@ -55,6 +55,12 @@ def test_what_was_scored_after_each_task():
     ]
 
 
+def test_performance_by_kinds_of_tasks():
+    lines = [*scores("r", "cub-01", **{"cub-00": 0.5, "cub-01": 0.7, "mnist-00": 0.9})]
+    found = metrics.final_by_subset(table(*lines)).set_index("subset")["value"]
+    assert found.to_dict() == pytest.approx({"cub": 0.6, "mnist": 0.9})
+
+
 def test_performance_right_after_a_task_and_in_the_end():
     assert metrics.forward_performance(example())["r"] == pytest.approx((0.8 + 0.6 + 0.7 + 0.5) / 4)
     assert metrics.final_performance(example())["r"] == pytest.approx((0.4 + 0.6 + 0.7 + 0.5) / 4)

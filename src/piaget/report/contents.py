@@ -20,6 +20,7 @@ from piaget.report.reading import Results
 from piaget.report.statistics import LEVEL, Paired, holm, mean_and_error, paired, verdict
 from piaget.report.tables import Cell, Table, mark_best, number
 
+MOST_KINDS = 5  # of tasks in a stream, that have a table of their own
 RATIOS = 10  # tasks in the table of forgetting ratios
 REFERENCE = "monolithic/nft/no-components"  # what the paper's gains are relative to
 
@@ -98,6 +99,7 @@ class Contents:
         made = [
             self.summary(),
             self.performance(),
+            self.subsets(),
             self.transfer(),
             self.components(),
             self.reuse(),
@@ -160,6 +162,37 @@ class Contents:
                     said,
                 )
             mark_best(table, 4, self.on(stream)[0][1].higher_is_better, range(first, len(table.rows)))
+        return table
+
+    def subsets(self) -> Table:
+        """As in the paper's table of its Combined data set."""
+        table = Table(
+            "subsets",
+            "Final performance by kinds of tasks",
+            "Of streams that mix several kinds of tasks: mean over the tasks of one kind, then mean and "
+            "standard error over seeds, with the paper's numbers and verdicts as above.",
+            ["stream", "method", "tasks", "final", "paper", "verdict"],
+        )
+        lines = metrics.final_by_subset(self.table)
+        for stream in self.streams:
+            runs = [run.name for _, one in self.on(stream) for run in one.runs]
+            kinds = list(dict.fromkeys(lines[lines["run"].isin(runs)]["subset"]))
+            for kind in kinds if 1 < len(kinds) <= MOST_KINDS else []:
+                first = len(table.rows)
+                of_kind = lines[lines["subset"] == kind].set_index("run")["value"]
+                for i, one in self.on(stream):
+                    _, base, algorithm = one.runs[0].parts
+                    known = paper()["combined"].get(base, {}).get(algorithm, {}).get(kind)
+                    known = (
+                        (known[0], known[1]) if known and stream == "combined" and not one.variant else None
+                    )
+                    values = list(one.of(of_kind, one.unit).values())
+                    said = verdict(values, known, 10, one.higher_is_better)
+                    theirs = number(*known, digits=one.digits) if known else Cell()
+                    table.add(
+                        i, stream, one.label, kind, number(*mean_and_error(values), one.digits), theirs, said
+                    )
+                mark_best(table, 3, self.on(stream)[0][1].higher_is_better, range(first, len(table.rows)))
         return table
 
     def transfer(self) -> Table:

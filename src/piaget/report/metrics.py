@@ -78,6 +78,15 @@ def final_performance(table: pd.DataFrame) -> pd.Series:
     return _mean_by_run(lines, lines["final"])
 
 
+def final_by_subset(table: pd.DataFrame) -> pd.DataFrame:
+    """Final performance on the tasks of each kind, by what stands before the last "-" of their names
+    ("mnist-03"):
+    run, subset, value."""
+    lines = by_task(table)
+    subset = lines["evaluated"].str.replace(r"-\d+$", "", regex=True).rename("subset")
+    return lines.groupby([lines["run"], subset])["final"].mean().rename("value").reset_index()
+
+
 def forward_performance(table: pd.DataFrame) -> pd.Series:
     """1/T sum_j a[i(j), j]: right after each task was learned."""
     lines = by_task(table)
