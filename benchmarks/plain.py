@@ -45,7 +45,7 @@ def prepare_naive(case: Case) -> Callable[[], int]:
 
     def epoch() -> int:
         learner.run(batches(), modules, passes, penalty)
-        return 1 if case.kind == "linear" else case.batches * len(passes)
+        return len(loader) * len(passes)
 
     return epoch
 

@@ -68,11 +68,10 @@ def prepare(case: Case, runs: int, **settings: Any) -> Callable[[], int]:
     finally:
         training.train = original
     (together,) = caught
-    steps = case.batches * len(together.stages[0].passes) if case.kind != "linear" else 1
 
     def epoch() -> int:
         together.epoch()
-        return steps
+        return together.stages[0].steps
 
     return epoch
 

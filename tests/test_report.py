@@ -18,10 +18,11 @@ from piaget.evaluation import COLUMNS
 from piaget.lab import table as lab
 from piaget.lab.rows import read_rows
 from piaget.learner import Learner
-from piaget.report import explorer, tables
-from piaget.report.contents import Contents, spread
+from piaget.report import explorer, forms
+from piaget.report.contents import Contents
 from piaget.report.groups import group
 from piaget.report.reading import read, read_rows as read_table
+from piaget.report.tables import spread, tables
 
 OPTIONS = ["--option", "tasks=6", "--option", "train_size=20", "--epochs", "4", "--quiet"]
 
@@ -176,6 +177,25 @@ def test_an_unfinished_run(copy, capsys):
     assert main(["report", str(copy), "--quiet"]) == 0
     data = data_of((copy / "report" / "report.html").read_text())
     assert [run["status"] for run in data["runs"]].count("interrupted") == 1
+    assert "unfinished runs left out of means: 1" in data["notes"]
+    lines = {line["method"]: line for line in of_csv(copy / "report", "final")}
+    assert [line["seeds"] for line in lines.values()].count("2") == 1
+
+
+def test_only_unfinished_runs(copy):
+    """They are all there is: shown as far as they are."""
+    for path in copy.rglob("run.json"):
+        note(path.parent, status="running")
+    assert main(["report", str(copy), "--quiet"]) == 0
+    assert {line["seeds"] for line in of_csv(copy / "report", "final")} == {"3"}
+
+
+def test_a_method_of_which_nothing_is_finished(copy):
+    for path in copy.rglob("run.json"):
+        if "dynamic" in str(path):
+            note(path.parent, status="interrupted")
+    assert main(["report", str(copy), "--quiet"]) == 0
+    assert len(of_csv(copy / "report", "final")) == 2
 
 
 def test_damaged_runs_are_left_out_with_a_note(copy, capsys):
@@ -238,36 +258,36 @@ def test_rows_must_be_rows(tmp_path):
 
 
 def table():
-    made = tables.Table("t", "A & B", "100 % of it_all.", ["method", "score", "n"])
-    made.add(0, "a|b <c> $x$", tables.number(1.25, 0.5), "7")
-    made.add(1, "d", tables.number(2.0), "8")
-    tables.mark_best(made, 1, True, range(2))
+    made = forms.Table("t", "A & B", "100 % of it_all.", ["method", "score", "n"])
+    made.add(0, "a|b <c> $x$", forms.number(1.25, 0.5), "7")
+    made.add(1, "d", forms.number(2.0), "8")
+    forms.mark_best(made, 1, True, range(2))
     return made
 
 
 def test_markdown_is_escaped():
-    assert "| a\\|b \\<c\\> $x$ | 1.2 ± 0.5 | 7 |" in tables.as_markdown(table())
-    assert "**2.0**" in tables.as_markdown(table())
+    assert "| a\\|b \\<c\\> $x$ | 1.2 ± 0.5 | 7 |" in forms.as_markdown(table())
+    assert "**2.0**" in forms.as_markdown(table())
 
 
 def test_csv_has_numbers_in_full():
-    rows = list(csv.DictReader(io.StringIO(tables.as_csv(table()))))
+    rows = list(csv.DictReader(io.StringIO(forms.as_csv(table()))))
     assert rows[0] == {"method": "a|b <c> $x$", "score": "1.25", "score s.e.": "0.5", "n": "7"}
     assert rows[1]["score s.e."] == ""
 
 
 def test_latex_is_escaped():
-    text = tables.as_latex(table())
+    text = forms.as_latex(table())
     assert r"\caption{A \& B. 100 \% of it\_all.}" in text
     assert r"a|b $<$c$>$ \$x\$ & $1.2 \pm 0.5$ & 7 \\" in text
     assert r"$\mathbf{2.0}$" in text
 
 
 def test_what_rounds_to_the_same_is_best_together():
-    made = tables.Table("t", "t", "", ["x"])
+    made = forms.Table("t", "t", "", ["x"])
     for value in (1.04, 0.96, 0.5):
-        made.add(None, tables.number(value))
-    tables.mark_best(made, 0, True, range(3))
+        made.add(None, forms.number(value))
+    forms.mark_best(made, 0, True, range(3))
     assert [row[0].best for row in made.rows] == [True, True, False]
 
 
@@ -280,7 +300,7 @@ def test_positions_are_spread_from_first_to_last():
 
 
 def test_no_table_is_empty(results):
-    for made in Contents(read([results])).tables():
+    for made in tables(Contents(read([results]))):
         assert made.rows
         assert all(len(row) == len(made.columns) for row in made.rows)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from piaget.cli.common import add_data_dir, print_table
 
 if TYPE_CHECKING:
-    from piaget.report.tables import Table
+    from piaget.report.forms import Table
 
 SHOWN = ("summary", "final", "transfer", "components")  # in the terminal; all are in the files
 

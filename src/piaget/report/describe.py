@@ -13,10 +13,10 @@ import pandas as pd
 
 import piaget
 from piaget.lab.table import ALGORITHMS, BASES
-from piaget.report import data, metrics, tables
+from piaget.report import data, metrics
 from piaget.report.contents import Contents
 from piaget.report.explorer import rounded
-from piaget.report.figures import epochs_of, mean_curves, weights
+from piaget.report.forms import Table
 from piaget.report.groups import Group
 
 POINTS = 300  # of a learning curve, at most
@@ -24,7 +24,7 @@ POINTS = 300  # of a learning curve, at most
 
 def describe(
     contents: Contents,
-    made: Sequence[tables.Table],
+    made: Sequence[Table],
     explorers: Sequence[tuple[str, data.Explorer]],
     *,
     title: str,
@@ -46,7 +46,7 @@ class _Describer:
 
     def report(
         self,
-        made: Sequence[tables.Table],
+        made: Sequence[Table],
         explorers: Sequence[tuple[str, data.Explorer]],
         title: str,
         command: str,
@@ -112,7 +112,7 @@ class _Describer:
                     steps=told.get("steps"),
                     memory=told.get("peak_memory"),
                     components=float(counts.iloc[0])
-                    if len(counts) and one.runs[0].parts[0] != "monolithic"
+                    if len(counts) and one.first.parts[0] != "monolithic"
                     else None,
                     tasks=tasks,
                     after=_after(lines, len(tasks), one.unit),
@@ -124,7 +124,7 @@ class _Describer:
         return found
 
     def structures(self, run: str, tasks: Sequence[str]) -> list[list[list[float]]] | None:
-        found = dict(weights(self.contents, run))
+        found = dict(self.contents.weights(run))
         if not found:
             return None
         return [np.round(found[task], 3).tolist() if task in found else [] for task in tasks]
@@ -153,23 +153,25 @@ class _Describer:
 
     def curve(self, one: Group) -> data.Curve | None:
         """Only where tasks were evaluated while they were learned."""
-        found = mean_curves(self.contents, one)
+        if not one.counted:
+            return None
+        found = self.contents.mean_curves(one)
         if len(found) <= len(found.columns) + 1:
             return None
         thin = found.iloc[sorted({round(i) for i in np.linspace(0, len(found) - 1, min(POINTS, len(found)))})]
-        run = one.runs[0]
-        lengths = epochs_of(self.contents.table, run.name, run.configuration["epochs"])
+        run = one.first
+        lengths = self.contents.epochs_of(run)
         stream, method = self.position(one)
         return data.Curve(
             stream=stream,
             method=method,
-            seeds=len(one.runs),
+            seeds=len(one.counted),
             epochs=[int(at) for at in thin.index],
             starts=np.concatenate([[0], np.cumsum(lengths)[:-1]]).tolist(),
             scores=_rows(thin.T),
         )
 
-    def table(self, table: tables.Table) -> data.Table:
+    def table(self, table: Table) -> data.Table:
         places = [None if i is None else self.position(self.contents.groups[i]) for i in table.groups]
         return data.Table(
             id=table.name,
@@ -183,9 +185,7 @@ class _Describer:
         )
 
     def paper(self) -> list[tuple[int, int, float, float]]:
-        return [
-            (*self.position(one), *one.runs[0].paper) for one in self.contents.groups if one.runs[0].paper
-        ]
+        return [(*self.position(one), *one.first.paper) for one in self.contents.groups if one.first.paper]
 
 
 def _after(lines: pd.DataFrame, tasks: int, unit: float) -> list[list[data.Number]]:

@@ -24,6 +24,7 @@ class Group:
     metric: str
     label: str
     runs: tuple[Run, ...]
+    counted: tuple[Run, ...]  # in means: the finished ones, unless none of the stream's is finished
 
     @property
     def higher_is_better(self) -> bool:
@@ -38,9 +39,19 @@ class Group:
     def digits(self) -> int:
         return 1 if self.metric == "accuracy" else 2
 
+    @property
+    def first(self) -> Run:
+        """The run that is shown where only one can be."""
+        return (self.counted or self.runs)[0]
+
+    @property
+    def names(self) -> list[str]:
+        """Of the runs that count."""
+        return [run.name for run in self.counted]
+
     def of(self, values: pd.Series, unit: float = 1.0) -> dict[int, float]:
         """{seed: value}, from a number for each run."""
-        found = {run.seed: float(values.get(run.name, math.nan)) * unit for run in self.runs}
+        found = {run.seed: float(values.get(run.name, math.nan)) * unit for run in self.counted}
         return {seed: value for seed, value in found.items() if not math.isnan(value)}
 
     def summary(self, values: pd.Series, unit: float = 1.0) -> tuple[float, float]:
@@ -60,10 +71,16 @@ def group(results: Results) -> list[Group]:
                 seeds[run.seed], left_out = run, other
             results.notes.append(f"left out: {left_out.name} is the same as {seeds[run.seed].name}")
     labels = _labels(list(found))
-    return [
-        Group(*key, metrics[next(iter(seeds.values())).name], labels[key], tuple(seeds.values()))
-        for key, seeds in found.items()
-    ]
+    finished = {run.stream for run in results.runs if run.status == "done"}
+    groups = []
+    for key, seeds in found.items():
+        runs = tuple(seeds.values())
+        counted = tuple(run for run in runs if run.status == "done" or run.stream not in finished)
+        groups.append(Group(*key, metrics[runs[0].name], labels[key], runs, counted))
+    unfinished = sum(len(one.runs) - len(one.counted) for one in groups)
+    if unfinished:
+        results.notes.append(f"unfinished runs left out of means: {unfinished}")
+    return groups
 
 
 def _metrics(results: Results) -> dict[str, str]:

@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from piaget.errors import PiagetError
+from piaget.report.drawing import STYLE, WIDTH
 from piaget.report.explorer import Opened, is_pixels, open_run, pictures
-from piaget.report.figures import STYLE, WIDTH
 from piaget.report.groups import Group
 
 STEPS = 8

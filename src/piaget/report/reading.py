@@ -39,7 +39,7 @@ class Run:
     def seed(self) -> int:
         return int(self.configuration["seed"])
 
-    @property
+    @cached_property
     def status(self) -> str:
         status = str(self.description["status"])
         return "interrupted" if status == "running" and not at_work(self.folder) else status

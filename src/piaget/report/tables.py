@@ -1,174 +1,348 @@
-"""The report's tables, and their forms: text, Markdown, CSV, LaTeX."""
+"""Which tables a report has, and what is in them: one function each, from `Contents`."""
 
 from __future__ import annotations
 
-import csv
-import io
+import itertools
+import json
 import math
-import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from piaget.lab.progress import duration
+from piaget.report import metrics
+from piaget.report.contents import Contents
+from piaget.report.forms import Cell, Table, mark_best, number
+from piaget.report.groups import Group
+from piaget.report.statistics import LEVEL, Paired, holm, mean_and_error, paired, verdict
+
+MOST_KINDS = 5  # of tasks in a stream, that have a table of their own
+RATIOS = 10  # tasks in the table of forgetting ratios
 
 
-@dataclass(frozen=True)
-class Cell:
-    """Text, or a number with its standard error, if it has one."""
-
-    text: str = ""
-    value: float | None = None
-    error: float | None = None
-    best: bool = False
+@cache
+def paper() -> dict[str, Any]:
+    """The paper's numbers of components, of tasks that reuse them, and by kinds of tasks."""
+    return json.loads(files("piaget.report").joinpath("paper.json").read_text())
 
 
-@dataclass
-class Table:
-    """`groups`: the positions of what each row is about (in the report's list of groups), if it is about
-    one."""
-
-    name: str
-    title: str
-    caption: str
-    columns: list[str]
-    rows: list[list[Cell]] = field(default_factory=list)
-    groups: list[int | None] = field(default_factory=list)
-
-    def add(self, group: int | None, *cells: Cell | str | int) -> None:
-        self.rows.append([cell if isinstance(cell, Cell) else Cell(str(cell)) for cell in cells])
-        self.groups.append(group)
-
-
-def number(value: float, error: float = math.nan, digits: int = 1) -> Cell:
-    """97.6 ± 0.2; nothing, if there is no number."""
-    if math.isnan(value):
-        return Cell()
-    text = f"{value:.{digits}f}"
-    if math.isnan(error):
-        return Cell(text, value)
-    return Cell(f"{text} ± {error:.{digits}f}", value, error)
+def summary(contents: Contents) -> Table:
+    """As in the paper: methods x streams."""
+    table = Table(
+        "summary",
+        "Final performance of all methods",
+        "Mean over tasks and seeds of the score after all tasks were learned, with standard errors over "
+        "seeds. Accuracy in %; for streams of regressions, root mean squared error. The best of each "
+        "stream in bold.",
+        ["method", *contents.streams],
+    )
+    labels = dict.fromkeys(one.label for one in contents.groups)
+    for label in labels:
+        cells = []
+        for stream in contents.streams:
+            found = [one for _, one in contents.on(stream) if one.label == label]
+            cells.append(
+                number(*found[0].summary(contents.final, found[0].unit), found[0].digits) if found else Cell()
+            )
+        table.add(None, label, *cells)
+    for column, stream in enumerate(contents.streams, 1):
+        higher = contents.on(stream)[0][1].higher_is_better
+        mark_best(table, column, higher, range(len(table.rows)))
+    return table if len(contents.streams) > 1 else replace(table, rows=[])
 
 
-def mark_best(table: Table, column: int, higher: bool, rows: Iterable[int]) -> None:
-    """In bold: the best of these rows, and those that round to the same."""
-    given = [row for row in rows if table.rows[row][column].value is not None]
-    if len(given) < 2:
-        return
-    values = {row: float(table.rows[row][column].text.split(" ")[0]) for row in given}
-    best = (max if higher else min)(values.values())
-    for row in given:
-        if values[row] == best:
-            table.rows[row][column] = replace(table.rows[row][column], best=True)
+def performance(contents: Contents) -> Table:
+    table = Table(
+        "final",
+        "Final performance beside the paper's",
+        "Score after all tasks were learned: mean over tasks, then mean and standard error over seeds. "
+        "The verdict is Welch's two-sided test at 5 % against the paper's mean and standard error (10 "
+        "trials; Objects: 50); with fewer than 5 seeds there is none. Only runs with the paper's "
+        "settings are compared.",
+        ["stream", "method", "seeds", "score", "final", "paper", "verdict"],
+    )
+    for stream in contents.streams:
+        first = len(table.rows)
+        for i, one in contents.on(stream):
+            values = list(one.of(contents.final, one.unit).values())
+            run = one.first
+            theirs = number(*run.paper, one.digits) if run.paper else Cell()
+            said = verdict(values, run.paper, run.trials, one.higher_is_better)
+            table.add(
+                i,
+                stream,
+                one.label,
+                Cell(str(len(values)), len(values)),
+                one.metric,
+                number(*mean_and_error(values), one.digits),
+                theirs,
+                said,
+            )
+        mark_best(table, 4, contents.on(stream)[0][1].higher_is_better, range(first, len(table.rows)))
+    return table
 
 
-# --- forms ------------------------------------------------------------------------------------------------
+def subsets(contents: Contents) -> Table:
+    """As in the paper's table of its Combined data set."""
+    table = Table(
+        "subsets",
+        "Final performance by kinds of tasks",
+        "Of streams that mix several kinds of tasks: mean over the tasks of one kind, then mean and "
+        "standard error over seeds, with the paper's numbers and verdicts as above.",
+        ["stream", "method", "tasks", "final", "paper", "verdict"],
+    )
+    lines = metrics.final_by_subset(contents.table)
+    for stream in contents.streams:
+        runs = [run.name for _, one in contents.on(stream) for run in one.runs]
+        kinds = list(dict.fromkeys(lines[lines["run"].isin(runs)]["subset"]))
+        for kind in kinds if 1 < len(kinds) <= MOST_KINDS else []:
+            first = len(table.rows)
+            of_kind = lines[lines["subset"] == kind].set_index("run")["value"]
+            for i, one in contents.on(stream):
+                _, base, algorithm = one.first.parts
+                known = paper()["combined"].get(base, {}).get(algorithm, {}).get(kind)
+                known = (known[0], known[1]) if known and stream == "combined" and not one.variant else None
+                values = list(one.of(of_kind, one.unit).values())
+                said = verdict(values, known, 10, one.higher_is_better)
+                theirs = number(*known, digits=one.digits) if known else Cell()
+                table.add(
+                    i, stream, one.label, kind, number(*mean_and_error(values), one.digits), theirs, said
+                )
+            mark_best(table, 3, contents.on(stream)[0][1].higher_is_better, range(first, len(table.rows)))
+    return table
 
 
-def as_text(table: Table) -> str:
-    """For a terminal, in plain characters; the best in *stars*."""
-    shown = [[f"*{cell.text}*" if cell.best else cell.text for cell in row] for row in table.rows]
-    widths = [max(len(row[i]) for row in [table.columns, *shown]) for i in range(len(table.columns))]
-    right = [_is_numeric(table, i) for i in range(len(table.columns))]
+def transfer(contents: Contents) -> Table:
+    table = Table(
+        "transfer",
+        "Forward and final performance, forgetting, transfer",
+        "Forward: right after each task was learned. Forgetting: from a task's best score to its final "
+        "one. Backward transfer: from forward to final (negative: later tasks did harm). Forward "
+        "transfer: forward minus that of NFT without components on the same seeds. Area: mean score "
+        "while a task is learned (needs --every).",
+        [
+            "stream",
+            "method",
+            "forward",
+            "final",
+            "forgetting",
+            "backward transfer",
+            "forward transfer",
+            "area",
+        ],
+    )
+    numbers = [
+        contents.forward,
+        contents.final,
+        metrics.forgetting(contents.table),
+        metrics.backward_transfer(contents.table),
+        contents.forward_transfer,
+        metrics.area_under_curve(contents.table),
+    ]
+    for stream in contents.streams:
+        first = len(table.rows)
+        for i, one in contents.on(stream):
+            cells = [number(*one.summary(values, one.unit), one.digits) for values in numbers]
+            table.add(i, stream, one.label, *cells)
+        higher = contents.on(stream)[0][1].higher_is_better
+        for column, best in enumerate((higher, higher, False, True, True, higher), 2):
+            mark_best(table, column, best, range(first, len(table.rows)))
+    return table
 
-    def line(cells: Sequence[str]) -> str:
-        padded = (
-            cell.rjust(width) if numeric else cell.ljust(width)
-            for cell, width, numeric in zip(cells, widths, right, strict=True)
+
+def components(contents: Contents) -> Table:
+    table = Table(
+        "components",
+        "Number of learned components",
+        "At the end, mean and standard error over seeds; learners that add components start with 4 by "
+        "default.",
+        ["stream", "method", "components", "paper", "verdict", "tried", "kept"],
+    )
+    counts = metrics.components(contents.table)
+    by_run = contents.candidates.groupby("run")["kept"]
+    for i, one in enumerate(contents.groups):
+        structure, base, algorithm = one.first.parts
+        if algorithm == "dynamic":
+            known = paper()["components"].get(structure, {}).get(one.stream, {}).get(base)
+            known = None if one.variant or known is None else (known[0], known[1])
+            values = list(one.of(counts).values())
+            tries = number(*one.summary(by_run.size()))
+            said = verdict(values, known, 10, True).replace("better", "more").replace("worse", "fewer")
+            table.add(
+                i,
+                one.stream,
+                one.label,
+                number(*mean_and_error(values)),
+                number(*known) if known else Cell(),
+                said,
+                tries,
+                number(*one.summary(by_run.sum())),
+            )
+    return table
+
+
+def reuse(contents: Contents) -> Table:
+    table = Table(
+        "reuse",
+        "Component reuse",
+        "Number of tasks whose final score gets worse by more than 5 % (relative) when a component is "
+        "removed; components sorted by it within each run, then mean and standard error over seeds. "
+        "Removed: its weight is 0 at all depths, and the others' are scaled to sum to what they did.",
+        ["stream", "method", "component", "tasks", "paper"],
+    )
+    lines = metrics.reuse(contents.table)
+    for i, one in enumerate(contents.groups):
+        structure, base, algorithm = one.first.parts
+        usual = structure == "soft-ordering" and base == "er" and not one.variant
+        known = paper()["reuse"].get(algorithm, {}).get(one.stream, []) if usual else []
+        own = lines[lines["run"].isin(one.names)]
+        for rank, values in own.groupby("rank")["tasks"]:
+            theirs = number(known[rank][0], known[rank][1], 2) if rank < len(known) else Cell()
+            table.add(
+                i,
+                one.stream,
+                one.label,
+                Cell(str(rank), rank),
+                number(*mean_and_error(list(values)), 2),
+                theirs,
+            )
+    return table
+
+
+def compositionality(contents: Contents) -> Table:
+    table = Table(
+        "compositionality",
+        "Compositionality",
+        "From 0 to 1. Consistency: does a component have the same effect in all tasks and depths, and "
+        "another one than the others have? Concentration: does a task choose few components at each "
+        "depth? Reuse: do many tasks need a component? Score: their geometric mean.",
+        ["stream", "method", "consistency", "concentration", "reuse", "score"],
+    )
+    found = metrics.compositionality(contents.table)
+    for stream in contents.streams:
+        first = len(table.rows)
+        for i, one in contents.on(stream):
+            cells = [number(*one.summary(found[name]), 2) for name in found.columns]
+            if any(cell.value is not None for cell in cells):
+                table.add(i, stream, one.label, *cells)
+        mark_best(table, 5, True, range(first, len(table.rows)))
+    return table
+
+
+def ratios(contents: Contents) -> Table:
+    table = Table(
+        "ratios",
+        "Forgetting ratio of tasks",
+        "Score right after the task was learned, divided by its final one (for errors, the inverse), "
+        "mean over seeds: 1 means that nothing was forgotten, more than 1 that something was. Of longer "
+        "streams, ten tasks from the first to the last, as in the paper.",
+        ["stream", "method", *(str(i) for i in range(1, RATIOS + 1))],
+    )
+    lines = metrics.forgetting_ratio(contents.table)
+    for i, one in enumerate(contents.groups):
+        own = lines[lines["run"].isin(one.names)]
+        means = own.groupby("j")["ratio"].mean()
+        shown = means.iloc[spread(len(means), RATIOS)].to_list()
+        cells = [number(ratio, digits=2) for ratio in shown]
+        table.add(i, one.stream, one.label, *cells, *[Cell()] * (RATIOS - len(cells)))
+    return table
+
+
+def differences(contents: Contents) -> Table:
+    table = Table(
+        "differences",
+        "Differences between methods",
+        "Final performance of the first minus the second method on the same seeds, with its standard "
+        "error; two-sided p-values of the paired t-test (by Holm's method for all pairs of a stream; "
+        f"below {LEVEL}: in bold) and of Wilcoxon's signed-rank test (not corrected).",
+        ["stream", "method", "other method", "seeds", "difference", "t-test", "Wilcoxon"],
+    )
+    for stream in contents.streams:
+        for i, one, other, test in pairs(contents, stream):
+            p = number(test.p, digits=4)
+            table.add(
+                i,
+                stream,
+                one.label,
+                other.label,
+                Cell(str(test.seeds), test.seeds),
+                number(test.difference, test.error, one.digits),
+                replace(p, best=test.p < LEVEL),
+                number(test.wilcoxon, digits=4),
+            )
+    return table
+
+
+def pairs(contents: Contents, stream: str) -> list[tuple[int, Group, Group, Paired]]:
+    found = []
+    for (i, one), (_, other) in itertools.combinations(contents.on(stream), 2):
+        test = paired(one.of(contents.final, one.unit), other.of(contents.final, other.unit))
+        if test is not None:
+            found.append((i, one, other, test))
+    corrected = holm([test.t_test for *_, test in found])
+    return [
+        (i, one, other, replace(test, p=p)) for (i, one, other, test), p in zip(found, corrected, strict=True)
+    ]
+
+
+def cost(contents: Contents) -> Table:
+    table = Table(
+        "cost",
+        "Time, steps and memory of a run",
+        "Means over seeds. Time is of the whole cohort that a run was trained in, divided by its runs; "
+        "steps are batches times passes; memory is the peak of the process, which may have trained "
+        "other runs before.",
+        ["stream", "method", "runs", "done", "time", "steps", "memory"],
+    )
+    for i, one in enumerate(contents.groups):
+        told = [run.description for run in one.counted]
+        times = [d["seconds"] / len(d.get("together") or [0]) for d in told if d.get("seconds")]
+        steps = [d["steps"] for d in told if d.get("steps")]
+        memory = [d["peak_memory"] / 2**20 for d in told if d.get("peak_memory")]
+        time, count, space = (_mean(values) for values in (times, steps, memory))
+        done = sum(run.status == "done" for run in one.runs)
+        table.add(
+            i,
+            one.stream,
+            one.label,
+            Cell(str(len(one.runs)), len(one.runs)),
+            Cell(str(done), done),
+            Cell(duration(time), time) if times else Cell(),
+            Cell(f"{count:,.0f}", count) if steps else Cell(),
+            Cell(f"{space:,.0f} MB", space) if memory else Cell(),
         )
-        return "  ".join(padded).rstrip()
-
-    rule = "  ".join("-" * width for width in widths)
-    return "\n".join([table.title, "", line(table.columns), rule, *(line(row) for row in shown), ""])
+    return table
 
 
-def as_markdown(table: Table) -> str:
-    def line(cells: Iterable[str]) -> str:
-        return f"| {' | '.join(cells)} |"
-
-    def shown(cell: Cell) -> str:
-        text = re.sub(r"([\\`*_<>|\[\]])", r"\\\1", cell.text).replace("\n", " ")
-        return f"**{text}**" if cell.best else text
-
-    aligned = ["--:" if _is_numeric(table, i) else "---" for i in range(len(table.columns))]
-    rows = [line(shown(cell) for cell in row) for row in table.rows]
-    return "\n".join(
-        [f"## {table.title}", "", table.caption, "", line(table.columns), line(aligned), *rows, ""]
+def spread(count: int, most: int) -> list[int]:
+    """So many positions of `count` at most, from the first to the last."""
+    return (
+        sorted({round(i * (count - 1) / max(most - 1, 1)) for i in range(most)})
+        if count > most
+        else list(range(count))
     )
 
 
-def as_csv(table: Table) -> str:
-    """Numbers in full; standard errors in columns of their own."""
-    errors = [any(row[i].error is not None for row in table.rows) for i in range(len(table.columns))]
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(
-        [
-            name
-            for i, column in enumerate(table.columns)
-            for name in (column, f"{column} s.e.")[: 1 + errors[i]]
-        ]
-    )
-    for row in table.rows:
-        cells: list[object] = []
-        for i, cell in enumerate(row):
-            cells.append(cell.text if cell.value is None else cell.value)
-            cells += ["" if cell.error is None else cell.error] if errors[i] else []
-        writer.writerow(cells)
-    return text.getvalue()
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else math.nan
 
 
-def as_latex(table: Table) -> str:
-    """For booktabs."""
-
-    def shown(cell: Cell) -> str:
-        text = _latex(cell.text)
-        if cell.value is not None:
-            text = cell.text.replace("±", r"\pm")
-            return rf"$\mathbf{{{text}}}$" if cell.best else f"${text}$"
-        return rf"\textbf{{{text}}}" if cell.best else text
-
-    columns = "".join("r" if _is_numeric(table, i) else "l" for i in range(len(table.columns)))
-    body = [" & ".join(shown(cell) for cell in row) + r" \\" for row in table.rows]
-    return "\n".join(
-        [
-            r"\begin{table}",
-            r"\centering",
-            rf"\caption{{{_latex(table.title)}. {_latex(table.caption)}}}",
-            rf"\label{{tab:{table.name}}}",
-            rf"\begin{{tabular}}{{{columns}}}",
-            r"\toprule",
-            " & ".join(map(_latex, table.columns)) + r" \\",
-            r"\midrule",
-            *body,
-            r"\bottomrule",
-            r"\end{tabular}",
-            r"\end{table}",
-            "",
-        ]
-    )
+TABLES: tuple[Callable[[Contents], Table], ...] = (
+    summary,
+    performance,
+    subsets,
+    transfer,
+    components,
+    reuse,
+    compositionality,
+    ratios,
+    differences,
+    cost,
+)
 
 
-FORMS: dict[str, Callable[[Table], str]] = {"md": as_markdown, "csv": as_csv, "tex": as_latex}
-
-
-def _is_numeric(table: Table, column: int) -> bool:
-    return any(row[column].value is not None for row in table.rows)
-
-
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "±": r"$\pm$",
-    "<": r"$<$",
-    ">": r"$>$",
-}
-
-
-def _latex(text: str) -> str:
-    return "".join(_LATEX.get(letter, letter) for letter in text)
+def tables(contents: Contents) -> list[Table]:
+    """All that the runs allow."""
+    return [table for make in TABLES if (table := make(contents)).rows]

@@ -15,9 +15,10 @@ from piaget.report.contents import Contents
 from piaget.report.describe import describe
 from piaget.report.explorer import explorers
 from piaget.report.figures import figures
+from piaget.report.forms import FORMS, Table
 from piaget.report.page import page
 from piaget.report.reading import read
-from piaget.report.tables import FORMS, Table
+from piaget.report.tables import tables
 from piaget.storage import write_atomically
 
 Say = Callable[[str], None]
@@ -36,7 +37,7 @@ def report(
     say("reading runs")
     results = read(folders)
     contents = Contents(results)
-    made = contents.tables()
+    made = tables(contents)
     for table in made:
         for ending, form in FORMS.items():
             _write(out / "tables" / f"{_plain(table.name)}.{ending}", form(table).encode())

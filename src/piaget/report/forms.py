@@ -1,0 +1,174 @@
+"""The report's tables, and their forms: text, Markdown, CSV, LaTeX."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Text, or a number with its standard error, if it has one."""
+
+    text: str = ""
+    value: float | None = None
+    error: float | None = None
+    best: bool = False
+
+
+@dataclass
+class Table:
+    """`groups`: the positions of what each row is about (in the report's list of groups), if it is about
+    one."""
+
+    name: str
+    title: str
+    caption: str
+    columns: list[str]
+    rows: list[list[Cell]] = field(default_factory=list)
+    groups: list[int | None] = field(default_factory=list)
+
+    def add(self, group: int | None, *cells: Cell | str | int) -> None:
+        self.rows.append([cell if isinstance(cell, Cell) else Cell(str(cell)) for cell in cells])
+        self.groups.append(group)
+
+
+def number(value: float, error: float = math.nan, digits: int = 1) -> Cell:
+    """97.6 ± 0.2; nothing, if there is no number."""
+    if math.isnan(value):
+        return Cell()
+    text = f"{value:.{digits}f}"
+    if math.isnan(error):
+        return Cell(text, value)
+    return Cell(f"{text} ± {error:.{digits}f}", value, error)
+
+
+def mark_best(table: Table, column: int, higher: bool, rows: Iterable[int]) -> None:
+    """In bold: the best of these rows, and those that round to the same."""
+    given = [row for row in rows if table.rows[row][column].value is not None]
+    if len(given) < 2:
+        return
+    values = {row: float(table.rows[row][column].text.split(" ")[0]) for row in given}
+    best = (max if higher else min)(values.values())
+    for row in given:
+        if values[row] == best:
+            table.rows[row][column] = replace(table.rows[row][column], best=True)
+
+
+# --- forms ------------------------------------------------------------------------------------------------
+
+
+def as_text(table: Table) -> str:
+    """For a terminal, in plain characters; the best in *stars*."""
+    shown = [[f"*{cell.text}*" if cell.best else cell.text for cell in row] for row in table.rows]
+    widths = [max(len(row[i]) for row in [table.columns, *shown]) for i in range(len(table.columns))]
+    right = [_is_numeric(table, i) for i in range(len(table.columns))]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = (
+            cell.rjust(width) if numeric else cell.ljust(width)
+            for cell, width, numeric in zip(cells, widths, right, strict=True)
+        )
+        return "  ".join(padded).rstrip()
+
+    rule = "  ".join("-" * width for width in widths)
+    return "\n".join([table.title, "", line(table.columns), rule, *(line(row) for row in shown), ""])
+
+
+def as_markdown(table: Table) -> str:
+    def line(cells: Iterable[str]) -> str:
+        return f"| {' | '.join(cells)} |"
+
+    def shown(cell: Cell) -> str:
+        text = re.sub(r"([\\`*_<>|\[\]])", r"\\\1", cell.text).replace("\n", " ")
+        return f"**{text}**" if cell.best else text
+
+    aligned = ["--:" if _is_numeric(table, i) else "---" for i in range(len(table.columns))]
+    rows = [line(shown(cell) for cell in row) for row in table.rows]
+    return "\n".join(
+        [f"## {table.title}", "", table.caption, "", line(table.columns), line(aligned), *rows, ""]
+    )
+
+
+def as_csv(table: Table) -> str:
+    """Numbers in full; standard errors in columns of their own."""
+    errors = [any(row[i].error is not None for row in table.rows) for i in range(len(table.columns))]
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(
+        [
+            name
+            for i, column in enumerate(table.columns)
+            for name in (column, f"{column} s.e.")[: 1 + errors[i]]
+        ]
+    )
+    for row in table.rows:
+        cells: list[object] = []
+        for i, cell in enumerate(row):
+            cells.append(cell.text if cell.value is None else cell.value)
+            cells += ["" if cell.error is None else cell.error] if errors[i] else []
+        writer.writerow(cells)
+    return text.getvalue()
+
+
+def as_latex(table: Table) -> str:
+    """For booktabs."""
+
+    def shown(cell: Cell) -> str:
+        text = _latex(cell.text)
+        if cell.value is not None:
+            text = cell.text.replace("±", r"\pm")
+            return rf"$\mathbf{{{text}}}$" if cell.best else f"${text}$"
+        return rf"\textbf{{{text}}}" if cell.best else text
+
+    columns = "".join("r" if _is_numeric(table, i) else "l" for i in range(len(table.columns)))
+    body = [" & ".join(shown(cell) for cell in row) + r" \\" for row in table.rows]
+    return "\n".join(
+        [
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{_latex(table.title)}. {_latex(table.caption)}}}",
+            rf"\label{{tab:{table.name}}}",
+            rf"\begin{{tabular}}{{{columns}}}",
+            r"\toprule",
+            " & ".join(map(_latex, table.columns)) + r" \\",
+            r"\midrule",
+            *body,
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+FORMS: dict[str, Callable[[Table], str]] = {"md": as_markdown, "csv": as_csv, "tex": as_latex}
+
+
+def _is_numeric(table: Table, column: int) -> bool:
+    return any(row[column].value is not None for row in table.rows)
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "<": r"$<$",
+    ">": r"$>$",
+}
+
+
+def _latex(text: str) -> str:
+    return "".join(_LATEX.get(letter, letter) for letter in text)
