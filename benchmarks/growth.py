@@ -69,8 +69,10 @@ def measure() -> dict[str, dict[int, float]]:
 
 
 def draw(found: dict[str, dict[int, float]], out: Path) -> None:
+    import matplotlib
     import matplotlib.pyplot as plt
 
+    matplotlib.use("Agg")
     panels = {"tasks (ms": "ms a step", "tasks (MB": "MB", "width": "ms a step", "components": "ms a step"}
     figure, axes = plt.subplots(1, 4, figsize=(14, 3.2), layout="constrained")
     for axis, (word, unit) in zip(axes, panels.items(), strict=True):
