@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import base64
+import gzip
+import json
 import random
+import re
 import struct
+from typing import Any
 
 from piaget.report.data import Candidate, Curve, Explorer, ExplorerTask, Method, Report, Run, Stream, Table
 
@@ -299,3 +303,9 @@ def _pixels(draw: random.Random, width: int = 8, side: tuple[int, int] = (12, 12
         "side": side,
         "numbers": base64.b64encode(struct.pack(f"<{len(numbers)}f", *numbers)).decode(),
     }
+
+
+def data_of(page: str) -> Any:
+    """What a page was made of."""
+    (packed,) = re.findall(r'<script type="text/plain" id="data">([^<]*)</script>', page)
+    return json.loads(gzip.decompress(base64.b64decode(packed)))

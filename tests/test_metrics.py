@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from piaget.evaluation import COLUMNS
+from piaget.probing import CONSISTENCY, REMOVAL, STRUCTURE
 from piaget.report import metrics, statistics
 
 
@@ -64,6 +65,12 @@ def test_performance_by_kinds_of_tasks():
 def test_performance_right_after_a_task_and_in_the_end():
     assert metrics.forward_performance(example())["r"] == pytest.approx((0.8 + 0.6 + 0.7 + 0.5) / 4)
     assert metrics.final_performance(example())["r"] == pytest.approx((0.4 + 0.6 + 0.7 + 0.5) / 4)
+
+
+def test_what_is_not_a_number_is_not_passed_over():
+    diverged = table(*scores("r", "a", "rmse", a=1.0, b=2.0), *scores("r", "b", "rmse", a=math.nan, b=1.0))
+    assert math.isnan(metrics.final_performance(diverged)["r"])
+    assert metrics.forward_performance(diverged)["r"] == pytest.approx(1.5)
 
 
 def test_forgetting_and_backward_transfer_leave_out_the_last_task():
@@ -126,7 +133,7 @@ def test_components_and_candidates():
 
 
 def removal(run, task, component, value, metric="accuracy"):
-    return line(run, "d", 10, metrics.REMOVAL, task, "test", f"{metric} without component {component}", value)
+    return line(run, "d", 10, REMOVAL, task, "test", f"{metric} without component {component}", value)
 
 
 def test_a_task_reuses_a_component_if_it_is_worse_by_more_than_5_percent_without_it():
@@ -177,13 +184,12 @@ def composed(weights, needs, consistency, run="r"):
     for task, matrix, needed in zip(names, weights, needs, strict=True):
         for c in range(matrix.shape[0]):
             lines += [
-                line(run, names[-1], 1, metrics.WEIGHT, task, "", f"component {c} depth {d}", matrix[c, d])
+                line(run, names[-1], 1, STRUCTURE, task, "", f"component {c} depth {d}", matrix[c, d])
                 for d in range(matrix.shape[1])
             ]
             lines.append(removal(run, task, c, 0.5 if needed[c] else 1.0))
     lines += [
-        line(run, names[-1], 1, metrics.CONSISTENCY, "", "", f"component {c}", v)
-        for c, v in enumerate(consistency)
+        line(run, names[-1], 1, CONSISTENCY, "", "", f"component {c}", v) for c, v in enumerate(consistency)
     ]
     return metrics.compositionality(table(*lines)).loc[run]
 

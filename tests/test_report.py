@@ -4,7 +4,6 @@ import base64
 import csv
 import io
 import json
-import re
 import shutil
 import xml.etree.ElementTree as ET
 
@@ -23,6 +22,7 @@ from piaget.report.contents import Contents
 from piaget.report.groups import group
 from piaget.report.reading import read, read_rows as read_table
 from piaget.report.tables import spread, tables
+from tests.sample_report import data_of
 
 OPTIONS = ["--option", "tasks=6", "--option", "train_size=20", "--epochs", "4", "--quiet"]
 
@@ -40,11 +40,6 @@ def results(tmp_path_factory):
 def report(results):
     assert main(["report", str(results), "--quiet"]) == 0
     return results / "report"
-
-
-def data_of(page):
-    text = re.search(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.S)[1]
-    return json.loads(text)
 
 
 def of_csv(report, name):

@@ -27,6 +27,9 @@ class Contents:
 
     @cached_property
     def groups(self) -> list[Group]:
+        scores = metrics.scores(self.results.table)
+        for run in dict.fromkeys(scores[~np.isfinite(scores["value"])]["run"]):
+            self.results.notes.append(f"{run} has scores that are not numbers: it diverged")
         return group(self.results)
 
     @cached_property

@@ -22,38 +22,26 @@ from piaget.report.groups import Group
 POINTS = 300  # of a learning curve, at most
 
 
-def describe(
-    contents: Contents,
-    made: Sequence[Table],
-    explorers: Sequence[tuple[str, data.Explorer]],
-    *,
-    title: str,
-    command: str,
-    place: Path,
-) -> data.Report:
+class Describer:
     """`place`: the folder in which the page will be."""
-    return _Describer(contents).report(made, explorers, title, command, place)
 
-
-class _Describer:
-    def __init__(self, contents: Contents) -> None:
-        self.contents = contents
+    def __init__(self, contents: Contents, place: Path) -> None:
+        self.contents, self.place = contents, place
         keys = dict.fromkeys((one.method, one.variant, one.label) for one in contents.groups)
         self.methods = list(keys)
-        self.places = {
-            run.name: i for i, run in enumerate(run for one in contents.groups for run in one.runs)
-        }
+        runs = [run for one in contents.groups for run in one.runs]
+        self.positions = {run.name: i for i, run in enumerate(runs)}
 
     def report(
         self,
         made: Sequence[Table],
         explorers: Sequence[tuple[str, data.Explorer]],
+        *,
         title: str,
         command: str,
-        place: Path,
     ) -> data.Report:
         for name, explorer in explorers:
-            explorer["run"] = self.places[name]
+            explorer["run"] = self.positions[name]
         return data.Report(
             title=title,
             made=datetime.date.today().isoformat(),
@@ -62,7 +50,7 @@ class _Describer:
             notes=list(self.contents.results.notes),
             streams=[self.stream(name) for name in self.contents.streams],
             methods=[self.method(*key) for key in self.methods],
-            runs=[run for one in self.contents.groups for run in self.runs(one, place)],
+            runs=[run for one in self.contents.groups for run in self.runs(one)],
             curves=[curve for one in self.contents.groups if (curve := self.curve(one)) is not None],
             tables=[self.table(table) for table in made],
             explorers=[explorer for _, explorer in explorers],
@@ -89,7 +77,7 @@ class _Describer:
             label=label,
         )
 
-    def runs(self, one: Group, place: Path) -> list[data.Run]:
+    def runs(self, one: Group) -> list[data.Run]:
         contents, (stream, method) = self.contents, self.position(one)
         found = []
         for run in one.runs:
@@ -105,7 +93,7 @@ class _Describer:
                     seed=run.seed,
                     status=run.status,
                     folder=str(run.folder),
-                    link=_link(run.folder / "run.json", place),
+                    link=_link(run.folder / "run.json", self.place),
                     command=run.command,
                     configuration=run.configuration,
                     seconds=told.get("seconds"),
@@ -140,7 +128,7 @@ class _Describer:
                 kept=bool(line.kept),
             )
             for line in own.itertuples()
-            if line.trained in tasks
+            if line.trained in tasks and np.isfinite([line.with_it, line.without]).all()
         ]
 
     def removed(self, run: str, tasks: Sequence[str], unit: float) -> list[list[data.Number]] | None:
@@ -172,7 +160,7 @@ class _Describer:
         )
 
     def table(self, table: Table) -> data.Table:
-        places = [None if i is None else self.position(self.contents.groups[i]) for i in table.groups]
+        about = [None if i is None else self.position(self.contents.groups[i]) for i in table.groups]
         return data.Table(
             id=table.name,
             title=table.title,
@@ -180,8 +168,8 @@ class _Describer:
             columns=table.columns,
             rows=[[cell.text for cell in row] for row in table.rows],
             best=[(i, j) for i, row in enumerate(table.rows) for j, cell in enumerate(row) if cell.best],
-            stream=[place and place[0] for place in places],
-            method=[place and place[1] for place in places],
+            stream=[None if one is None else one[0] for one in about],
+            method=[None if one is None else one[1] for one in about],
         )
 
     def paper(self) -> list[tuple[int, int, float, float]]:

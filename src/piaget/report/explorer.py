@@ -187,4 +187,4 @@ def as_lists(matrix: Tensor, digits: int = 3) -> list[list[float]]:
 
 
 def rounded(value: float, digits: int = 2) -> float | None:
-    return None if math.isnan(value) else round(value, digits)
+    return round(value, digits) if math.isfinite(value) else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -50,9 +49,8 @@ class Group:
         return [run.name for run in self.counted]
 
     def of(self, values: pd.Series, unit: float = 1.0) -> dict[int, float]:
-        """{seed: value}, from a number for each run."""
-        found = {run.seed: float(values.get(run.name, math.nan)) * unit for run in self.counted}
-        return {seed: value for seed, value in found.items() if not math.isnan(value)}
+        """{seed: value}, from a number for each run; a run without one is left out."""
+        return {run.seed: float(values[run.name]) * unit for run in self.counted if run.name in values.index}
 
     def summary(self, values: pd.Series, unit: float = 1.0) -> tuple[float, float]:
         return mean_and_error(list(self.of(values, unit).values()))
@@ -90,19 +88,14 @@ def _metrics(results: Results) -> dict[str, str]:
 
 
 def _labels(keys: Sequence[tuple[str, str, str]]) -> dict[tuple[str, str, str], str]:
-    """As short as it can be told apart: the structure and the variant only where they differ."""
-    structures: dict[str, set[str]] = {}
-    variants: dict[str, set[str]] = {}
-    for stream, method, variant in keys:
-        structures.setdefault(stream, set()).add(method.split("/")[0])
-        variants.setdefault(stream, set()).add(variant)
+    """As short as methods can be told apart: structure and variant only where there are several."""
+    structures = {method.split("/")[0] for _, method, _ in keys} - {"monolithic"}
+    variants = {variant for _, _, variant in keys}
     labels = {}
     for stream, method, variant in keys:
         structure, base, algorithm = method.split("/")
         words = [BASES.get(base, base), ALGORITHMS.get(algorithm, algorithm)]
-        if len(structures[stream] - {"monolithic"}) > 1 and structure != "monolithic":
-            words.append(f"({structure})")
-        if len(variants[stream]) > 1 and variant:
-            words.append(f"[{variant}]")
+        words += [f"({structure})"] if len(structures) > 1 and structure in structures else []
+        words += [f"[{variant}]"] if len(variants) > 1 and variant else []
         labels[stream, method, variant] = " ".join(words)
     return labels

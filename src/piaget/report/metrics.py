@@ -18,10 +18,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from piaget.probing import CONSISTENCY, REMOVAL, STRUCTURE
+
 SCORES = ("accuracy", "rmse")
 LOWER_IS_BETTER = ("rmse",)
 DROP = 0.05  # a task reuses a component if its score is worse by more than this share without it
-REMOVAL, WEIGHT, CONSISTENCY = "removal", "structure", "consistency"  # stages of rows about a finished run
 
 
 def gain(metric: pd.Series, new: pd.Series, old: pd.Series) -> pd.Series:
@@ -31,11 +32,8 @@ def gain(metric: pd.Series, new: pd.Series, old: pd.Series) -> pd.Series:
 
 def scores(table: pd.DataFrame) -> pd.DataFrame:
     """The lines that hold test scores of tasks while and after they are learned."""
-    found = table[(table["split"] == "test") & table["metric"].isin(SCORES) & ~table["stage"].isin(_ABOUT)]
+    found = table[(table["split"] == "test") & table["metric"].isin(SCORES)]
     return found[["run", "trained", "epoch", "stage", "evaluated", "metric", "value"]]
-
-
-_ABOUT = (REMOVAL, WEIGHT, CONSISTENCY)
 
 
 def after(table: pd.DataFrame) -> pd.DataFrame:
@@ -43,9 +41,7 @@ def after(table: pd.DataFrame) -> pd.DataFrame:
 
     While a task is learned it may be evaluated many times: the last one counts.
     """
-    found = (
-        scores(table).groupby(["run", "trained", "evaluated", "metric"], sort=False, as_index=False).last()
-    )
+    found = scores(table).drop_duplicates(["run", "trained", "evaluated", "metric"], keep="last")
     order = found.drop_duplicates(["run", "trained"])[["run", "trained"]].copy()
     seen = found.drop_duplicates(["run", "evaluated"])[["run", "evaluated"]].copy()
     seen["j"] = seen.groupby("run").cumcount()
@@ -62,14 +58,18 @@ def after(table: pd.DataFrame) -> pd.DataFrame:
 def by_task(table: pd.DataFrame) -> pd.DataFrame:
     """One line a run and task: metric, `first` a[i(j), j], `final` a[T, j], `best` over all i, and `j`."""
     found = after(table).sort_values(["run", "j", "i"])
-    groups = found.groupby(["run", "evaluated", "j", "metric"], sort=False)["value"]
-    lines = groups.agg(first="first", final="last", low="min", high="max").reset_index()
+    key = ["run", "evaluated"]
+    first = found.drop_duplicates(key).rename(columns={"value": "first"})
+    final = found.drop_duplicates(key, keep="last").rename(columns={"value": "final"})
+    extreme = found.groupby(key)["value"].agg(low="min", high="max").reset_index()
+    lines = first[[*key, "j", "metric", "first"]].merge(final[[*key, "final"]], on=key).merge(extreme, on=key)
     lines["best"] = np.where(lines["metric"].isin(LOWER_IS_BETTER), lines["low"], lines["high"])
     return lines.drop(columns=["low", "high"])
 
 
 def _mean_by_run(lines: pd.DataFrame, values: pd.Series) -> pd.Series:
-    return values.groupby(lines["run"]).mean()
+    groups = values.groupby(lines["run"])
+    return groups.mean().where(groups.count() == groups.size())  # what is not a number counts
 
 
 def final_performance(table: pd.DataFrame) -> pd.Series:
@@ -220,7 +220,7 @@ def reuse(table: pd.DataFrame) -> pd.DataFrame:
 
 def structures(table: pd.DataFrame) -> pd.DataFrame:
     """How much each task uses each component: run, evaluated, component, depth, value."""
-    found = table[table["stage"] == WEIGHT].copy()
+    found = table[table["stage"] == STRUCTURE].copy()
     places = found["metric"].str.extract(r"^component (\d+) depth (\d+)$").astype(int)
     return found[["run", "evaluated", "value"]].assign(component=places[0], depth=places[1])
 

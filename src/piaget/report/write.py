@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from piaget.report import pixels
 from piaget.report.contents import Contents
-from piaget.report.describe import describe
+from piaget.report.describe import Describer
 from piaget.report.explorer import explorers
 from piaget.report.figures import figures
 from piaget.report.forms import FORMS, Table
@@ -49,7 +49,7 @@ def report(
     for name, figure in pixels.figures(contents.groups, data_dir):
         _save(figure, out / "figures" / _plain(name))
     found = explorers(contents.groups, data_dir, results.notes)
-    described = describe(contents, made, found, title=title, command=command, place=out)
+    described = Describer(contents, out).report(made, found, title=title, command=command)
     _write(out / "report.html", page(described).encode())
     return made, results.notes
 

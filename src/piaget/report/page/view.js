@@ -1,6 +1,13 @@
 // What is chosen. It is kept in the address after "#", so that a view can be linked, and gone back from.
 
-const report = JSON.parse(document.getElementById("data").textContent);
+const report = await unpacked(document.getElementById("data").textContent);
+
+/** JSON, compressed, in base64: as the page was given it. */
+async function unpacked(text) {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return JSON.parse(await new Response(stream).text());
+}
 
 const seeds = [...new Set(report.runs.map((run) => run.seed))].sort((a, b) => a - b);
 const tasks = []; // of all streams: {stream, name}
