@@ -38,6 +38,9 @@ def sample_report(tasks: int = 6, seeds: int = 4, streams: int = 2, repeats: int
         for m in range(len(methods))
         for seed in range(seeds)
     ]
+    places = {(run["stream"], run["method"], run["seed"]): i for i, run in enumerate(runs)}
+    for run in runs:  # the last method of each variant
+        run["reference"] = places[run["stream"], run["method"] // 5 * 5 + 4, run["seed"]]
     curves = [_curve(draw, run, seeds) for run in runs if run["stream"] == 0 and run["seed"] == 0]
     return {
         "title": "Objects and schools: five algorithms",
@@ -155,8 +158,9 @@ def _run(draw: random.Random, s: int, m: int, seed: int, tasks: int, unfinished:
         "steps": draw.randrange(1_000, 200_000),
         "memory": draw.randrange(200_000_000, 1_200_000_000),
         "components": None if algorithm == "No Comp." else 4 + len(kept),
-        "tasks": names,
-        "after": after,
+        "reference": None,
+        "tasks": names[:learned],
+        "after": [row[:learned] for row in after[:learned]],
         "structures": structures,
         "candidates": candidates,
         "removed": removed,

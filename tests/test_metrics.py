@@ -252,6 +252,24 @@ def test_verdicts(values, higher, expected):
     assert statistics.verdict(values, (90.0, 0.2), 10, higher) == expected
 
 
+def test_the_papers_numbers_are_rounded():
+    assert statistics.verdict([99.46, 99.45, 99.47, 99.46, 99.46], (99.5, 0.0), 10, True) == "matches"
+    assert statistics.verdict([98.9, 98.8, 98.9, 98.8, 98.9], (99.5, 0.0), 10, True) == "worse"
+
+
+def test_a_diverged_run_is_not_better():
+    assert statistics.verdict([1.0, 1.0, 1.0, 1.0, math.nan], (9.0, 0.1), 10, False) == "diverged"
+    tested = statistics.paired(
+        {s: math.nan if s == 3 else 1.0 * s for s in range(5)}, dict.fromkeys(range(5), 1.0)
+    )
+    assert tested.seeds == 4
+
+
+def test_tasks_of_different_kinds_have_no_common_mean():
+    mixed = table(*scores("r", "a", a=0.5, b=0.7), *scores("r", "a", "rmse", c=12.0))
+    assert metrics.final_performance(mixed)["r"] == pytest.approx(0.6)
+
+
 def test_no_verdict_without_the_papers_number():
     assert statistics.verdict([1.0] * 9, None, 10, True) == ""
 

@@ -406,7 +406,7 @@ def test_a_slider_changes_the_score(browser):
     browser.draw("#explorer")
     learned = browser.wait("return document.querySelector('.score').textContent")
     assert learned == f"{task['score']:.1f}"
-    browser.slide(2, 1, 0.85)
+    browser.slide(1, 1, 0.85)
     assert task["scores"] is not None
     expected = sum(task["scores"][0][1][8:10]) / 2  # half way between 0.8 and 0.9
     browser.wait("return document.querySelector('.score').textContent !== arguments[0]", learned)
@@ -416,7 +416,7 @@ def test_a_slider_changes_the_score(browser):
     shares = [float(number) for number in re.findall(r"0\.\d\d", weights)]
     assert shares[1] == 0.85
     assert shares[0] == pytest.approx(0.15 * others[0] / sum(others), abs=0.006)
-    browser.slide(1, 3, 0.5)  # the first slider goes back
+    browser.slide(0, 3, 0.5)  # the first slider goes back
     slider = browser.one("input[aria-label='component 2 at depth 1']")
     assert float(slider.get_property("value")) == pytest.approx(task["weights"][0][1], abs=0.006)
 
@@ -453,8 +453,8 @@ def test_a_slider_changes_the_picture(browser):
     expected = 255 * (1 - _ink(explorer, task["weights"]))
     assert max(abs(a - b) for a, b in zip(learned, expected.tolist(), strict=True)) <= 1
 
-    browser.slide(1, 2, 0.9)
-    browser.slide(3, 4, 0.0)
+    browser.slide(0, 2, 0.9)
+    browser.slide(2, 4, 0.0)
     weights = [list(mix) for mix in task["weights"]]
     for d, c, a in ((1, 0, 0.9), (3, 2, 0.0)):
         rest = sum(weights[d]) - weights[d][c]
@@ -490,7 +490,7 @@ def test_keys_reach_everything(browser):
             break
     assert reached[0] == "Skip to the results"
     assert any(name.startswith("Choosing") for name in reached)
-    assert "component 1 at depth 1" in reached
+    assert "component 0 at depth 1" in reached
     slider = browser.driver.switch_to.active_element
     before = float(slider.get_property("value"))
     slider.send_keys(Keys.ARROW_RIGHT)

@@ -8,7 +8,7 @@ import torch
 import piaget
 from piaget import probing
 from piaget.trees import leaves
-from tests.small import binary_tasks, image_tasks
+from tests.small import binary_tasks, image_tasks, make_task
 
 SMALL = {"initial_components": 3, "epochs": 4, "initial_tasks": 2, "batch_size": 8, "dtype": "float64"}
 
@@ -107,6 +107,13 @@ def test_rows_about_components(structure, settings):
     assert len(of["structure"]) == sum(per_task) * depths
     assert all(r["trained"] == tasks[-1].name and math.isfinite(r["value"]) for r in rows)
     assert bool(of["consistency"]) == (structure != "linear")
+
+
+def test_linear_combinations_with_several_outputs_have_one_depth():
+    learner, tasks = taught("linear", tasks=[make_task(f"task {i}", seed=i) for i in range(4)])
+    assert probing.weights(learner, tasks[3]).shape == (1, 3)
+    rows = [r for r in probing.rows(learner, tasks) if r["stage"] == "structure"]
+    assert {r["metric"] for r in rows} == {f"component {c} depth 0" for c in range(3)}
 
 
 def test_no_rows_without_components():

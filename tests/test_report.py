@@ -4,6 +4,7 @@ import base64
 import csv
 import io
 import json
+import re
 import shutil
 import xml.etree.ElementTree as ET
 
@@ -181,8 +182,54 @@ def test_only_unfinished_runs(copy):
     """They are all there is: shown as far as they are."""
     for path in copy.rglob("run.json"):
         note(path.parent, status="running")
+        rows = (path.parent / "rows.csv").read_text().splitlines(keepends=True)
+        (path.parent / "rows.csv").write_text("".join(row for row in rows if ",removal," not in row))
     assert main(["report", str(copy), "--quiet"]) == 0
     assert {line["seeds"] for line in of_csv(copy / "report", "final")} == {"3"}
+
+
+def test_no_components_at_all(copy):
+    for path in sorted(copy.rglob("run.json")):
+        if "no-components" not in str(path):
+            shutil.rmtree(path.parent)
+    assert main(["report", str(copy), "--quiet"]) == 0
+    assert len(of_csv(copy / "report", "final")) == 1
+
+
+def test_a_run_that_diverged(copy):
+    path = some_run(copy, "compositional")
+    text = (path / "rows.csv").read_text()
+    text = re.sub(r"(accuracy|depth 1),[\d.e-]+$", r"\1,nan", text, flags=re.M)
+    (path / "rows.csv").write_text(re.sub(r"(depth 0),[\d.e-]+$", r"\1,inf", text, flags=re.M))
+    assert main(["report", str(copy), "--quiet"]) == 0
+    data = data_of((copy / "report" / "report.html").read_text())
+    assert any("diverged" in said for said in data["notes"])
+    assert "" in {line["final"] for line in of_csv(copy / "report", "final")}
+
+
+def test_a_stream_with_an_odd_name(copy):
+    for path in copy.rglob("rows.csv"):
+        path.write_text(path.read_text().replace("\ndigits,", "\ngröße $x_{$ </script>,"))
+    assert main(["report", str(copy), "--quiet"]) == 0
+    data = data_of((copy / "report" / "report.html").read_text())
+    assert data["streams"][0]["name"] == "größe $x_{$ </script>"
+
+
+def test_the_page_and_the_tables_agree_on_who_counts(copy):
+    """An interrupted run is unfinished for the page, too; references are the baseline's runs."""
+    path = some_run(copy, "no-components")
+    note(path, status="interrupted")
+    assert main(["report", str(copy), "--quiet"]) == 0
+    data = data_of((copy / "report" / "report.html").read_text())
+    for run in data["runs"]:
+        if run["status"] != "done":
+            assert run["reference"] is None
+        elif run["reference"] is not None:
+            other = data["runs"][run["reference"]]
+            assert other["status"] == "done"
+            assert data["methods"][other["method"]]["algorithm"] == "No Comp."
+            assert other["seed"] == run["seed"]
+    assert sum(run["reference"] is None for run in data["runs"]) == 3  # itself, and two of its seed
 
 
 def test_a_method_of_which_nothing_is_finished(copy):

@@ -142,6 +142,8 @@ def score(learner: Learner, task: Task, data: Data, change: Change | None = None
 def weights(learner: Learner, task: Task) -> Tensor:
     """How the task weighs components, (depths, k), as `Learner.structures` has it; 0 for later components."""
     usage = learner.structures()[task.name].T  # (depths, k when it was learned)
+    if len(usage) != learner.settings.depth:  # linear combinations with several outputs: one depth
+        usage = usage.abs().mean(0, keepdim=True)
     return torch.nn.functional.pad(usage, (0, learner.components - usage.shape[1]))
 
 
@@ -216,8 +218,8 @@ def rows(learner: Learner, tasks: Sequence[Task]) -> Iterator[Row]:
         return watch.rows[-1]
 
     for task in known:
-        usage = learner.structures()[task.name]
-        for component, of_depths in enumerate(usage.tolist()):
+        used = weights(learner, task).T[: learner._record(task).k]
+        for component, of_depths in enumerate(used.tolist()):
             for depth, weight in enumerate(of_depths):
                 yield add(STRUCTURE, task.name, "", f"component {component} depth {depth}", weight)
     for task in known:
@@ -229,7 +231,8 @@ def rows(learner: Learner, tasks: Sequence[Task]) -> Iterator[Row]:
                 metric = f"{metric_name(record.kind)} without component {component}"
                 yield add(REMOVAL, task.name, "test", metric, value)
     if structure.shares:
-        used = [weights(learner, task).T for task in known]
-        for component, value in enumerate(consistency([effects(learner, task) for task in known], used)):
+        everywhere = [weights(learner, task).T for task in known]
+        found = consistency([effects(learner, task) for task in known], everywhere)
+        for component, value in enumerate(found):
             if not math.isnan(value):
                 yield add(CONSISTENCY, "", "", f"component {component}", value)

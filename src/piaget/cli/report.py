@@ -45,7 +45,10 @@ def _report(options: argparse.Namespace) -> int:
     from piaget.report.write import report
 
     out = options.out or options.folders[0] / "report"
-    words = ["piaget", "report", *map(str, options.folders), *(["--out", str(out)] if options.out else [])]
+    words = ["piaget", "report", *map(str, options.folders)]
+    for name in ("out", "title", "data_dir"):
+        value = getattr(options, name)
+        words += [f"--{name.replace('_', '-')}", str(value)] if value is not None else []
 
     def say(what: str) -> None:
         if not options.quiet:

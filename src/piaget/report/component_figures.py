@@ -13,6 +13,8 @@ from piaget.report.drawing import COLOURS, MARKS, WIDTH, Figures, broken, grid, 
 from piaget.report.groups import Group
 from piaget.report.statistics import mean_and_error
 
+MAPS = 40  # columns of structures in a line
+
 
 def structures(contents: Contents) -> Figures:
     """Component x depth for every task of each method's first run; and birth, reuse and age of components."""
@@ -22,23 +24,40 @@ def structures(contents: Contents) -> Figures:
         if not found:
             continue
         most = max(len(matrix) for _, matrix in found)
-        figure, axes = grid(len(found), 8, WIDTH / 8, 0.45 + 0.14 * most)
-        high = max(float(np.abs(matrix).max()) for _, matrix in found)
-        for axis, (task, matrix) in zip(axes, found, strict=True):
-            filled = np.full((most, matrix.shape[1]), np.nan)
-            filled[: len(matrix)] = matrix
-            image = axis.imshow(
-                filled, vmin=min(0.0, float(np.nanmin(filled))), vmax=high, cmap="viridis", aspect="auto"
-            )
-            axis.set_title(task if len(task) < 14 else f"{task[:12]}…", fontsize=6)
-            axis.set_xticks([])
-            axis.set_yticks(range(most) if axis is axes[0] else [])
-        axes[0].set_ylabel("component")
-        figure.supxlabel("depth, from first to last", fontsize=8)
-        figure.colorbar(image, ax=axes, label="weight", shrink=0.8)
+        figure = _maps(found, most)
         figure.suptitle(f"{one.stream}: {one.label}, seed {one.first.seed}", fontsize=8)
         yield f"structures-{_slug(one)}", figure
         yield f"life-{_slug(one)}", _life(contents, one, found, most)
+
+
+def _maps(found: Sequence[tuple[str, np.ndarray]], most: int) -> Figure:
+    """Component x depth of each task, side by side; in one picture a line, since many axes take long to
+    draw."""
+    depth = found[0][1].shape[1]
+    a_line = max(1, min(len(found), MAPS // depth))
+    lines = [found[i : i + a_line] for i in range(0, len(found), a_line)]
+    figure = Figure(figsize=(WIDTH, 0.5 + (0.4 + 0.13 * most) * len(lines)))
+    axes = figure.subplots(len(lines), 1, squeeze=False)[:, 0]
+    low = min(0.0, *(float(matrix.min()) for _, matrix in found))
+    high = max(float(matrix.max()) for _, matrix in found)
+    for axis, line in zip(axes, lines, strict=True):
+        picture = np.full((most, a_line * (depth + 1) - 1), np.nan)
+        for place, (_, matrix) in enumerate(line):
+            picture[: len(matrix), place * (depth + 1) : place * (depth + 1) + depth] = matrix
+        image = axis.imshow(
+            picture, vmin=low, vmax=high, cmap="viridis", aspect="auto", interpolation="nearest"
+        )
+        middles = [place * (depth + 1) + (depth - 1) / 2 for place in range(len(line))]
+        axis.set_xticks(
+            middles, [task if len(task) < 12 else f"{task[:10]}…" for task, _ in line], fontsize=6
+        )
+        axis.set_yticks(range(0, most, 1 + most // 8))
+        axis.set_ylabel("component")
+        axis.spines[:].set_visible(False)
+        axis.tick_params(length=0)
+    axes[-1].set_xlabel("task; within it, depth from first to last")
+    figure.colorbar(image, ax=axes, label="weight", shrink=0.8)
+    return figure
 
 
 def _life(contents: Contents, one: Group, found: Sequence[tuple[str, np.ndarray]], most: int) -> Figure:
@@ -50,7 +69,8 @@ def _life(contents: Contents, one: Group, found: Sequence[tuple[str, np.ndarray]
     figure = Figure(figsize=(min(WIDTH, 1.6 + 0.22 * len(tasks)), 0.9 + 0.22 * most))
     axis = figure.subplots()
     image = axis.imshow(use, cmap="viridis", aspect="auto", vmin=0)
-    removed = contents.removals[(contents.removals["run"] == run) & contents.removals["reused"]]
+    removed = contents.of_run(contents.removals, run)
+    removed = removed[removed["reused"] & removed["evaluated"].isin(tasks)]
     for task, component in zip(removed["evaluated"], removed["component"], strict=True):
         axis.plot(tasks.index(task), component, "x", color="white", markersize=4)
     for component, birth in enumerate(contents.births(run, tasks, most)):

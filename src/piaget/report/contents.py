@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -60,21 +61,27 @@ class Contents:
     def removals(self) -> pd.DataFrame:
         return metrics.removals(self.table)
 
+    def of_run(self, table: pd.DataFrame, run: str) -> pd.DataFrame:
+        """A run's lines of a table; looked up, since there may be hundreds of runs."""
+        if id(table) not in self._by_run:
+            self._by_run[id(table)] = dict(tuple(table.groupby("run", sort=False)))
+        return self._by_run[id(table)].get(run, table.iloc[:0])
+
+    @cached_property
+    def _by_run(self) -> dict[int, dict[Any, pd.DataFrame]]:
+        return {}
+
     @cached_property
     def forward_transfer(self) -> pd.Series:
         return metrics.forward_transfer(self.table, self.table, self.references)
 
     @cached_property
     def references(self) -> dict[str, str]:
-        """{run: the run of no-components NFT with the same seed, stream and settings}, where there is one."""
-        known = {
-            (one.stream, one.variant, run.seed): run.name
-            for one in self.groups
-            if one.method == REFERENCE
-            for run in one.runs
-        }
-        keys = {run.name: (one.stream, one.variant, run.seed) for one in self.groups for run in one.runs}
-        return {name: known[key] for name, key in keys.items() if key in known}
+        """{run: the run of no-components NFT on the same data, with the same seed and epochs}, where there
+        is one."""
+        counted = [run for one in self.groups for run in one.counted]
+        known = {run.work: run.name for run in counted if run.method == REFERENCE}
+        return {run.name: known[run.work] for run in counted if run.work in known}
 
     def gains(self, values: pd.Series) -> pd.Series:
         """Relative to the final performance of the reference, in percent."""
@@ -84,34 +91,34 @@ class Contents:
     def mean_curves(self, one: Group) -> pd.DataFrame:
         """Scores of the j-th task (columns) against epochs of the stream (index), mean over seeds."""
         lengths = {run.name: self.epochs_of(run) for run in one.counted}
-        own = self.table[self.table["run"].isin(lengths)]
+        own = pd.concat([self.of_run(self.table, name) for name in lengths])
         lines = metrics.epochs_of_stream(own, lengths)
         return lines.pivot_table(index="at", columns="j", values="value", aggfunc="mean") * one.unit
 
     def epochs_of(self, run: Run) -> list[int]:
         """How many epochs each trained task took, as far as its rows tell; the last one may be unfinished."""
-        lines = metrics.scores(self.table[self.table["run"] == run.name])
+        lines = metrics.scores(self.of_run(self.table, run.name))
         longest = [int(epoch) for epoch in lines.groupby("trained", sort=False)["epoch"].max()]
         return [max(epoch, run.configuration["epochs"]) for epoch in longest[:-1]] + longest[-1:]
 
     def mean_after(self, one: Group) -> np.ndarray:
         """a[i, j], mean over seeds: (tasks, tasks); nan where a task is not known yet."""
-        lines = metrics.after(self.table[self.table["run"].isin(one.names)])
+        lines = metrics.after(pd.concat([self.of_run(self.table, name) for name in one.names]))
         size = int(lines["j"].max()) + 1
         wide = lines.pivot_table(index="i", columns="j", values="value", aggfunc="mean")
         return wide.reindex(index=range(size), columns=range(size)).to_numpy() * one.unit
 
     def weights(self, run: str) -> list[tuple[str, np.ndarray]]:
         """Each task's structure (components, depths), in the order of the stream."""
-        lines = self.structures[self.structures["run"] == run]
         found = []
-        for task, own in lines.groupby("evaluated", sort=False):
-            wide = own.pivot_table(index="component", columns="depth", values="value", aggfunc="last")
-            found.append((str(task), wide.to_numpy()))
+        for task, own in self.of_run(self.structures, run).groupby("evaluated", sort=False):
+            wide = own.pivot(index="component", columns="depth", values="value").to_numpy()
+            if np.isfinite(wide).all():  # else it diverged
+                found.append((str(task), wide))
         return found
 
     def births(self, run: str, tasks: Sequence[str], components: int) -> list[int]:
         """The place of the task with which each component came; 0 for the initial ones."""
-        tried = self.candidates
-        kept = [task for task in tried[(tried["run"] == run) & tried["kept"]]["trained"] if task in tasks]
+        tried = self.of_run(self.candidates, run)
+        kept = [task for task in tried[tried["kept"]]["trained"] if task in tasks]
         return [0] * (components - len(kept)) + [list(tasks).index(task) for task in kept]

@@ -46,6 +46,7 @@ class Run(TypedDict):
     folder: str  # as given on the command line, for people
     link: str | None  # to its run.json, relative to the page
     command: str  # makes this run again
+    reference: int | None  # the run of no-components NFT on the same data, with the same seed and epochs
     configuration: dict[str, Any]
     seconds: Number
     steps: Number

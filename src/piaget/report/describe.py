@@ -81,7 +81,7 @@ class Describer:
         contents, (stream, method) = self.contents, self.position(one)
         found = []
         for run in one.runs:
-            table = contents.table[contents.table["run"] == run.name]
+            table = contents.of_run(contents.table, run.name)
             lines = metrics.after(table)
             tasks = list(lines.drop_duplicates("evaluated").sort_values("j")["evaluated"])
             counts = metrics.components(table)
@@ -95,6 +95,7 @@ class Describer:
                     folder=str(run.folder),
                     link=_link(run.folder / "run.json", self.place),
                     command=run.command,
+                    reference=self.positions.get(contents.references.get(run.name, "")),
                     configuration=run.configuration,
                     seconds=told.get("seconds"),
                     steps=told.get("steps"),
@@ -118,8 +119,7 @@ class Describer:
         return [np.round(found[task], 3).tolist() if task in found else [] for task in tasks]
 
     def candidates(self, run: str, tasks: Sequence[str], unit: float) -> list[data.Candidate]:
-        tried = self.contents.candidates
-        own = tried[tried["run"] == run]
+        own = self.contents.of_run(self.contents.candidates, run)
         return [
             data.Candidate(
                 task=tasks.index(line.trained),
@@ -132,8 +132,7 @@ class Describer:
         ]
 
     def removed(self, run: str, tasks: Sequence[str], unit: float) -> list[list[data.Number]] | None:
-        lines = self.contents.removals
-        own = lines[lines["run"] == run]
+        own = self.contents.of_run(self.contents.removals, run)
         if own.empty:
             return None
         wide = own.pivot_table(index="evaluated", columns="component", values="value", aggfunc="last") * unit

@@ -23,6 +23,7 @@ STYLE: dict[Any, Any] = {
     "axes.spines.right": False,
     "legend.frameon": False,
     "svg.fonttype": "none",
+    "text.parse_math": False,
     "pdf.fonttype": 42,
     "svg.hashsalt": "piaget",
     "figure.constrained_layout.use": True,

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from piaget import probing
 from piaget.components import Dense
-from piaget.errors import PiagetError
+from piaget.errors import DataError, PiagetError
 from piaget.lab.making import make_stream
 from piaget.learner import Learner
 from piaget.report.data import Explorer, ExplorerTask
@@ -38,6 +38,8 @@ def open_run(run: Run, data_dir: str | None) -> Opened:
     learner = Learner.load(run.folder / "learner")
     stream = make_stream(run.configuration, run.seed, data_dir or run.description.get("data_dir"))
     known = set(learner.tasks)
+    if not any(stream[i].name in known for i in range(len(stream))):
+        raise DataError("none of its tasks is in its stream any more: the data have changed")
     return Opened(
         run, learner, [task for task in (stream[i] for i in range(len(stream))) if task.name in known]
     )
@@ -183,7 +185,7 @@ def pictures(opened: Opened, task: Task, component: int, intensities: Sequence[f
 
 
 def as_lists(matrix: Tensor, digits: int = 3) -> list[list[float]]:
-    return [[round(float(value), digits) for value in row] for row in matrix]
+    return [[round(float(value), digits) for value in row] for row in matrix.nan_to_num(0.0, 0.0, 0.0)]
 
 
 def rounded(value: float, digits: int = 2) -> float | None:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from piaget.lab.table import ALGORITHMS, BASES
+from piaget.lab.table import BASES
 from piaget.report import metrics
 from piaget.report.component_figures import candidates, reuse, structures
 from piaget.report.contents import Contents
@@ -104,10 +104,8 @@ def against(contents: Contents, option: str, label: str) -> Figures:
         lines: dict[str, list[tuple[float, Group]]] = {}
         for one in groups:
             value = one.first.changes.get(option)
-            others = [f"{k}={v}" for k, v in one.first.changes.items() if k not in (option, "replay_size")]
             if isinstance(value, int | float):
-                name = " ".join([_method_label(one), *others])
-                lines.setdefault(name, []).append((value, one))
+                lines.setdefault(_without(one, option), []).append((value, one))
         if not any(len(points) > 1 for points in lines.values()):
             continue
         figure = Figure(figsize=(WIDTH / 2, 2.6))
@@ -120,9 +118,9 @@ def against(contents: Contents, option: str, label: str) -> Figures:
             axis.plot(x, mean, marker=MARKS[i % 8], markersize=3, label=name, **style(i))
             axis.fill_between(x, mean - error, mean + error, color=style(i)["color"], alpha=0.2, linewidth=0)
         # Methods without the setting are level lines.
-        for i, one in enumerate((g for g in groups if not g.runs[0].changes), len(lines)):
-            if option == "adapt_every" and one.first.parts[2] in ("joint", "no-components"):
-                axis.axhline(one.summary(contents.final, one.unit)[0], label=one.label, **style(i))
+        level = [one for one in groups if option not in one.first.changes and option == "adapt_every"]
+        for i, one in enumerate(level, len(lines)):
+            axis.axhline(one.summary(contents.final, one.unit)[0], label=one.label, **style(i))
         axis.set(xscale="log", xlabel=label, title=stream, ylabel=_unit(groups[0]))
         ticks = sorted({value for points in lines.values() for value, _ in points})
         axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
@@ -139,9 +137,11 @@ def frequencies(contents: Contents) -> Figures:
     return against(contents, "adapt_every", "epochs from one adaptation to the next")
 
 
-def _method_label(one: Group) -> str:
-    _, base, algorithm = one.first.parts
-    return f"{BASES.get(base, base)} {ALGORITHMS.get(algorithm, algorithm)}"
+def _without(one: Group, option: str) -> str:
+    """A label of the method without this setting (and the size of replay, which goes with the data's)."""
+    changes = [f"{k}={v}" for k, v in one.first.changes.items() if k not in (option, "replay_size")]
+    method = one.label.partition(" [")[0]
+    return " ".join([method, f"[{' '.join(changes)}]"] if changes else [method])
 
 
 def _unit(one: Group) -> str:
@@ -165,7 +165,7 @@ def curves(contents: Contents) -> Figures:
         figure, axes = grid(len(groups), 4, WIDTH / min(4, max(2, len(groups))), 1.7)
         for axis, one in zip(axes, groups, strict=True):
             found = smoothed(contents.mean_curves(one))
-            shades = matplotlib.colormaps["viridis"](np.linspace(0, 0.9, max(len(found.columns), 1)))
+            shades = matplotlib.colormaps["viridis"](np.linspace(0, 0.9, len(found.columns)))
             for place, shade in zip(found.columns, shades, strict=True):
                 line = found[place].dropna()
                 axis.plot(

@@ -6,7 +6,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 
@@ -62,35 +62,29 @@ def mark_best(table: Table, column: int, higher: bool, rows: Iterable[int]) -> N
 # --- forms ------------------------------------------------------------------------------------------------
 
 
-def as_text(table: Table) -> str:
-    """For a terminal, in plain characters; the best in *stars*."""
-    shown = [[f"*{cell.text}*" if cell.best else cell.text for cell in row] for row in table.rows]
-    widths = [max(len(row[i]) for row in [table.columns, *shown]) for i in range(len(table.columns))]
-    right = [_is_numeric(table, i) for i in range(len(table.columns))]
-
-    def line(cells: Sequence[str]) -> str:
-        padded = (
-            cell.rjust(width) if numeric else cell.ljust(width)
-            for cell, width, numeric in zip(cells, widths, right, strict=True)
-        )
-        return "  ".join(padded).rstrip()
-
-    rule = "  ".join("-" * width for width in widths)
-    return "\n".join([table.title, "", line(table.columns), rule, *(line(row) for row in shown), ""])
-
-
 def as_markdown(table: Table) -> str:
     def line(cells: Iterable[str]) -> str:
         return f"| {' | '.join(cells)} |"
 
+    def escaped(text: str) -> str:
+        return re.sub(r"([\\`*_<>|\[\]])", r"\\\1", text).replace("\n", " ")
+
     def shown(cell: Cell) -> str:
-        text = re.sub(r"([\\`*_<>|\[\]])", r"\\\1", cell.text).replace("\n", " ")
-        return f"**{text}**" if cell.best else text
+        return f"**{escaped(cell.text)}**" if cell.best else escaped(cell.text)
 
     aligned = ["--:" if _is_numeric(table, i) else "---" for i in range(len(table.columns))]
     rows = [line(shown(cell) for cell in row) for row in table.rows]
     return "\n".join(
-        [f"## {table.title}", "", table.caption, "", line(table.columns), line(aligned), *rows, ""]
+        [
+            f"## {table.title}",
+            "",
+            table.caption,
+            "",
+            line(map(escaped, table.columns)),
+            line(aligned),
+            *rows,
+            "",
+        ]
     )
 
 
@@ -120,7 +114,7 @@ def as_latex(table: Table) -> str:
 
     def shown(cell: Cell) -> str:
         text = _latex(cell.text)
-        if cell.value is not None:
+        if cell.value is not None and re.fullmatch(r"[-\d. ±]+", cell.text):
             text = cell.text.replace("±", r"\pm")
             return rf"$\mathbf{{{text}}}$" if cell.best else f"${text}$"
         return rf"\textbf{{{text}}}" if cell.best else text

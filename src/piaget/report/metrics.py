@@ -33,6 +33,9 @@ def gain(metric: pd.Series, new: pd.Series, old: pd.Series) -> pd.Series:
 def scores(table: pd.DataFrame) -> pd.DataFrame:
     """The lines that hold test scores of tasks while and after they are learned."""
     found = table[(table["split"] == "test") & table["metric"].isin(SCORES)]
+    # A run whose tasks are of different kinds has the score of its first ones; no mean of both makes sense.
+    main = found.drop_duplicates("run").set_index("run")["metric"]
+    found = found[found["metric"] == found["run"].map(main)]
     return found[["run", "trained", "epoch", "stage", "evaluated", "metric", "value"]]
 
 
@@ -83,6 +86,7 @@ def final_by_subset(table: pd.DataFrame) -> pd.DataFrame:
     ("mnist-03"):
     run, subset, value."""
     lines = by_task(table)
+    lines = lines[lines["evaluated"].str.contains(r"-\d+$")]
     subset = lines["evaluated"].str.replace(r"-\d+$", "", regex=True).rename("subset")
     return lines.groupby([lines["run"], subset])["final"].mean().rename("value").reset_index()
 
@@ -201,10 +205,11 @@ def removals(table: pd.DataFrame) -> pd.DataFrame:
     """
     found = table[table["stage"] == REMOVAL].copy()
     found["component"] = found["metric"].str.extract(r"without component (\d+)$")[0].astype(int)
-    found["metric"] = found["metric"].str.partition(" ")[0]
+    found["metric"] = found["metric"].str.extract(r"^(\w+)")[0]
     lines = found[["run", "evaluated", "metric", "component", "value"]]
     lines = lines.merge(by_task(table)[["run", "evaluated", "final"]], on=["run", "evaluated"])
-    lines["reused"] = gain(lines["metric"], lines["final"], lines["value"]) > DROP * lines["final"]
+    worse = gain(lines["metric"], lines["final"], lines["value"])
+    lines["reused"] = worse > DROP * lines["final"] + 1e-9  # exactly 5 % is not more
     return lines
 
 

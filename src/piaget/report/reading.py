@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -50,13 +51,20 @@ class Run:
         given = self.configuration
         names = {name: given[name] for name in ("structure", "adaptation", "algorithm")}
         usual = configure(stream=given["stream"], table=given.get("table"), **names)
-        changes = dict(given["options"])
+        changes = _of_table(given.get("table")) | given["options"]
         if given["epochs"] != usual["epochs"]:
             changes["epochs"] = given["epochs"]
         for name in sorted({*given["settings"], *usual["settings"]} - {*IRRELEVANT}):
             if given["settings"].get(name) != usual["settings"].get(name):
                 changes[name] = given["settings"].get(name, "default")
         return changes
+
+    @property
+    def work(self) -> tuple[Any, ...]:
+        """What other methods have in common with it: data, seed, epochs."""
+        given = self.configuration
+        data = json.dumps([given.get("table"), given["options"]], sort_keys=True)
+        return self.stream, data, given["epochs"], self.seed
 
     @property
     def variant(self) -> str:
@@ -103,6 +111,12 @@ class Run:
             if value:
                 words += [f"--{name}", *(value if isinstance(value, list) else [str(value)])]
         return words
+
+
+def _of_table(table: dict[str, Any] | None) -> dict[str, Any]:
+    """What tells runs on tables apart: their stream is only the file's name."""
+    told = {"table": Path(table["table"]).parent.name} if table else {}
+    return told | {name: (table or {})[name] for name in ("group", "target") if name in (table or {})}
 
 
 @dataclass(frozen=True)

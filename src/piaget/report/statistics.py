@@ -33,15 +33,24 @@ def welch(mean: float, error: float, n: int, other: float, other_error: float, o
 
 
 def verdict(
-    values: Sequence[float], paper: tuple[float, float] | None, trials: int, higher_is_better: bool
+    values: Sequence[float],
+    paper: tuple[float, float] | None,
+    trials: int,
+    higher_is_better: bool,
+    digits: int = 1,
 ) -> str:
-    """Beside the paper's number: matches, better or worse by Welch's test (5 %, two-sided)."""
+    """Beside the paper's number (of so many digits): matches, better or worse by Welch's test (5 %,
+    two-sided)."""
     if paper is None:
         return ""
     if len(values) < ENOUGH:
         return "too few seeds"
     mean, error = mean_and_error(values)
-    if welch(mean, error, len(values), *paper, trials) >= LEVEL:
+    if not math.isfinite(mean):
+        return "diverged"
+    half = 0.5 * 10.0**-digits  # the paper's numbers are rounded: also standard errors of 0.0
+    other, other_error = paper[0], max(paper[1], half)
+    if abs(mean - other) <= half or welch(mean, error, len(values), other, other_error, trials) >= LEVEL:
         return "matches"
     return "better" if (mean > paper[0]) == higher_is_better else "worse"
 
@@ -60,10 +69,12 @@ class Paired:
 
 
 def paired(ours: dict[int, float], theirs: dict[int, float]) -> Paired | None:
-    """None with fewer than three common seeds."""
+    """None with fewer than three common seeds with numbers."""
     from scipy import stats
 
-    common = sorted(set(ours) & set(theirs))
+    common = [
+        s for s in sorted(set(ours) & set(theirs)) if math.isfinite(ours[s]) and math.isfinite(theirs[s])
+    ]
     if len(common) < 3:
         return None
     differences = np.array([ours[seed] - theirs[seed] for seed in common])

@@ -69,7 +69,7 @@ def performance(contents: Contents) -> Table:
             values = list(one.of(contents.final, one.unit).values())
             run = one.first
             theirs = number(*run.paper, one.digits) if run.paper else Cell()
-            said = verdict(values, run.paper, run.trials, one.higher_is_better)
+            said = verdict(values, run.paper, run.trials, one.higher_is_better, one.digits)
             table.add(
                 i,
                 stream,

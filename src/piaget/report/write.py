@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import re
 import warnings
@@ -43,6 +44,8 @@ def report(
             _write(out / "tables" / f"{_plain(table.name)}.{ending}", form(table).encode())
     _write(out / "tables.md", "\n".join(FORMS["md"](table) for table in made).encode())
     say("drawing figures")
+    for old in (out / "figures").glob("*.[sp][vd][gf]"):  # of runs that may not be there any more
+        old.unlink()
     for name, figure in figures(contents):
         _save(figure, out / "figures" / _plain(name))
     say("exploring components")
@@ -82,5 +85,6 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _plain(text: str) -> str:
-    """For a file's name."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", text)
+    """For a file's name; different ones for different texts."""
+    plain = re.sub(r"[^\w.-]+", "-", text)
+    return plain if plain == text else f"{plain}-{hashlib.sha256(text.encode()).hexdigest()[:6]}"

@@ -26,11 +26,11 @@ function structurePanel(run, positions, width) {
     const [x0, y0] = [left + (k % columns) * wide, Math.floor(k / columns) * tall];
     chart.text(x0, y0 + 12, `${j + 1} ${run.tasks[j]}`, "name", wide - 8);
     if (k % columns === 0)
-      range(size).forEach((c) => chart.text(x0 - 6, y0 + 20 + (c + 0.5) * cell + 4, `${c + 1}`, "tick end"));
+      range(size).forEach((c) => chart.text(x0 - 6, y0 + 20 + (c + 0.5) * cell + 4, `${c}`, "tick end"));
     run.structures[j].forEach((uses, c) => {
       const y = y0 + 20 + c * cell;
       uses.forEach((use, d) => chart.cell(x0 + d * cell, y, cell, cell, heat(use),
-        `${run.tasks[j]}\ncomponent ${c + 1} at depth ${d + 1}: ${format(use, 2)}`));
+        `${run.tasks[j]}\ncomponent ${c} at depth ${d + 1}: ${format(use, 2)}`));
     });
   });
   return panel("Component (rows) by depth (columns), for each task", chart.node);
@@ -54,14 +54,14 @@ function timelinePanel(run, positions, width) {
   born.forEach((birth, c) => {
     const y = 28 + c * tall;
     const age = run.structures.length - Math.max(birth, 0);
-    chart.text(left - 18, y + 15, `component ${c + 1}`, "tick end");
+    chart.text(left - 18, y + 15, `component ${c}`, "tick end");
     chart.text(left + positions.length * cell + 8, y + 15, `${age}`, "tick");
     if (birth < 0) chart.mark(left - 8, y + 10.5, CIRCLE, "birth");
     positions.forEach((j, k) => {
       const use = useBy(run, j, c);
       const began = birth < 0 ? "from the start" : `born with task ${birth + 1}`;
       chart.cell(left + k * cell, y, cell, tall, known(use) ? heat(use) : null,
-        known(use) ? `component ${c + 1}, ${began}\n${j + 1} ${run.tasks[j]}: ${format(use, 2)}` : "");
+        known(use) ? `component ${c}, ${began}\n${j + 1} ${run.tasks[j]}: ${format(use, 2)}` : "");
       if (j === birth) chart.mark(left + (k + 0.5) * cell, y + 10.5, DIAMOND, "birth");
     });
   });
@@ -93,7 +93,7 @@ figure({
         caption: `Uses of components in ${runLabel(run)}.`,
         columns: ["Task", "Component", "Born with", ...range(depth).map((d) => `Depth ${d + 1}`), "Mean"],
         rows: positions.flatMap((j) => run.structures[j].map((uses, c) => [
-          `${j + 1} ${run.tasks[j]}`, `${c + 1}`, born[c] < 0 ? "the start" : `task ${born[c] + 1}`,
+          `${j + 1} ${run.tasks[j]}`, `${c}`, born[c] < 0 ? "the start" : `task ${born[c] + 1}`,
           ...range(depth).map((d) => format(uses[d], 3)), format(mean(uses), 3)])),
       },
     };
@@ -177,14 +177,14 @@ function reusePanel({ m, ranks }, most, width) {
   const every = Math.ceil(20 / step);
   chart.yAxis([0, most], "tasks");
   chart.xAxis([0.5, ranks.length + 0.5], "component, most needed first",
-    { marks: ranks.map((_, c) => ({ value: c + 1, text: `${c + 1}` })).filter((_, c) => c % every === 0) });
+    { marks: ranks.map((_, c) => ({ value: c + 1, text: `${c}` })).filter((_, c) => c % every === 0) });
   ranks.forEach((value, c) => {
     const [x, y] = [chart.x(c + 1), chart.y(value.mean)];
     const wide = Math.min(0.7 * step, 34);
     const box = { x: x - wide / 2, y, width: wide, height: chart.bottom - y };
     chart.add("rect", { ...box, class: `bar ${methodClass(m)}` });
     chart.errorBar(value, { x });
-    chart.target(x, y, `component ${c + 1}\n${withError(value, 1)} tasks\n${count(value.n, "seed")}`, box);
+    chart.target(x, y, `component ${c}\n${withError(value, 1)} tasks\n${count(value.n, "seed")}`, box);
   });
   return panel(labelOf(m), chart.node);
 }
@@ -215,7 +215,7 @@ figure({
         caption: `Number of tasks that need a component, ${streamName(s)}.`,
         columns: ["Method", "Component", "Tasks", "Seeds"],
         rows: found.flatMap(({ m, ranks }) => ranks.map((value, c) =>
-          [labelOf(m), `${c + 1}`, withError(value, 1), `${value.n}`])),
+          [labelOf(m), `${c}`, withError(value, 1), `${value.n}`])),
       },
     };
   },

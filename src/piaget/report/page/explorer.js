@@ -27,7 +27,7 @@ function sliders(explorer, enabled, moved) {
     const value = element("output");
     const slider = element("input", {
       type: "range", min: intensities[0], max: intensities.at(-1), step: 0.01, disabled: !enabled(d, c),
-      "aria-label": `component ${c + 1} at depth ${d + 1}`, oninput: () => moved(d, c, slider.valueAsNumber),
+      "aria-label": `component ${c} at depth ${d + 1}`, oninput: () => moved(d, c, slider.valueAsNumber),
     });
     const set = (a) => {
       slider.value = a;
@@ -39,7 +39,7 @@ function sliders(explorer, enabled, moved) {
     element("table", { class: "sliders" },
       columnHeads(range(depth).map((d) => `depth ${d + 1}`)),
       element("tbody", {}, ...cells.map((row, c) => element("tr", {},
-        element("th", { scope: "row" }, `component ${c + 1}`), ...row.map((cell) => cell.node))))));
+        element("th", { scope: "row" }, `component ${c}`), ...row.map((cell) => cell.node))))));
   return { node, set: (d, c, a) => cells[c][d].set(a) };
 }
 
@@ -83,10 +83,10 @@ function gridExplorer(explorer, task, s) {
     chart.x = scale(domain, [chart.left, chart.right]);
     weights.forEach((weight, c) => {
       const y = chart.top + 20 * c;
-      chart.text(chart.left - 8, y + 12, `component ${c + 1}`, "tick end");
+      chart.text(chart.left - 8, y + 12, `component ${c}`, "tick end");
       chart.bar(chart.x(0), chart.x(weight), y + 2, 12, "c0");
       chart.text(chart.right + 6, y + 12, format(weight, 2), "tick");
-      const text = `component ${c + 1}: ${format(weight, 3)}\nlearned: ${format(learned[d][c], 3)}`;
+      const text = `component ${c}: ${format(weight, 3)}\nlearned: ${format(learned[d][c], 3)}`;
       chart.target(chart.x(weight), y + 8, text);
     });
     bars.replaceChildren(element("p", { class: "panel-title" }, `Weights at depth ${d + 1}`), chart.node);
@@ -96,7 +96,7 @@ function gridExplorer(explorer, task, s) {
     const { unit } = report.streams[s];
     const points = pointsOf(d, c);
     const width = columnsFor(curve, 1, 200);
-    const intensity = `intensity of component ${c + 1} at depth ${d + 1}`;
+    const intensity = `intensity of component ${c} at depth ${d + 1}`;
     const chart = new Chart(
       `${task.name}: score by ${intensity}; now ${format(value, digits)} at ${format(a, 2)}.`,
       { width, height: 220, left: 46, right: 14, top: 22, bottom: 40 });
@@ -275,7 +275,7 @@ function pixelExplorer(explorer, task, network) {
       caption: `${task.name}: weights as the sliders are, and as learned.`,
       columns: ["Depth", "Component", "Now", "Learned"],
       rows: weights.flatMap((mix, d) => mix.map((weight, c) =>
-        [`${d + 1}`, `${c + 1}`, format(weight, 3), format(learned[d][c], 3)])),
+        [`${d + 1}`, `${c}`, format(weight, 3), format(learned[d][c], 3)])),
     });
   });
   const place = (d) => weights[d].forEach((weight, c) => {
@@ -323,14 +323,14 @@ function strip(explorer, task, network, c) {
   const painter = new Painter(network);
   const jobs = [];
   const cell = (d, a) => {
-    const canvas = picture(`${task.name}: component ${c + 1} at depth ${d + 1} at ${format(a, 2)}`);
+    const canvas = picture(`${task.name}: component ${c} at depth ${d + 1} at ${format(a, 2)}`);
     jobs.push(() => paint(canvas, painter.ink(learned.with(d, mixed(explorer, learned[d], c, a))), explorer.side));
     return element("td", {}, canvas);
   };
   const rows = range(explorer.depth).map((d) =>
     element("tr", {}, element("th", { scope: "row" }, `depth ${d + 1}`), ...steps.map((a) => cell(d, a))));
   // One picture at a time, so that the page stays responsive; gone from the page, it stops.
-  const label = `${task.name}, component ${c + 1}`;
+  const label = `${task.name}, component ${c}`;
   const node = element("div", { class: "scroll", role: "region", "aria-label": label, tabindex: 0 },
     element("table", { class: "strip" },
       element("caption", {}, task.name),
@@ -377,7 +377,7 @@ function explorerSection() {
     drawn = now;
     stripBox.hidden = !pixels;
     if (!pixels) return;
-    const c = Number(whichComponent.update(range(explorer.components).map((k) => [k, `${k + 1}`])));
+    const c = Number(whichComponent.update(range(explorer.components).map((k) => [k, `${k}`])));
     strips.replaceChildren(...explorer.tasks.slice(-2).map((each) => strip(explorer, each, networks.get(i), c)));
   };
   const own = () => ["of", "task", "component"].map((key) => options.get(`explorer-${key}`)).join(" ");

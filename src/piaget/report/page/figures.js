@@ -63,7 +63,7 @@ function performanceGroups(mode) {
       title: streamName(s), unit: unitOf(s), digits: digitsOf(s), sign: signOf(s),
       lines: chosenMethods().map(lineOf(s)),
     }));
-  const streams = chosenStreams().filter((s) => baselineOf(s) !== undefined);
+  const streams = chosenStreams().filter((s) => hasBaseline(s));
   const gains = streams.map((s) => chosenMethods().map((m) => gainsOf(s, m)));
   const group = (title, of) => ({
     title, unit: "gain in %", digits: 1, sign: 1,
@@ -132,7 +132,7 @@ figure({
   choosers: { as: "Show as" },
   draw(panels, controls) {
     const modes = [["bars", "bars from zero"], ["points", "points, zoomed in"]];
-    if (chosenStreams().some((s) => baselineOf(s) !== undefined)) modes.push(["gain", "gain over NFT No Comp."]);
+    if (chosenStreams().some((s) => hasBaseline(s))) modes.push(["gain", "gain over NFT No Comp."]);
     const mode = controls.as.update(modes);
     const groups = performanceGroups(mode)
       .map((group) => ({ ...group, lines: group.lines.filter((line) => line.final.n) }))
@@ -163,7 +163,7 @@ figure({
 
 /** Lines of one method: scores[j][i] of task j at x[i]; `ends`: for each task learned, its name and last i. */
 function curvesOf(s, m) {
-  const runs = runsOf(s, m);
+  const runs = countedRuns(s, m);
   const shown = (length) => range(length).filter((j) => runs.some((run) => chosen.tasks.has(run.taskIds[j])));
   const curve = report.curves.find((each) => each.stream === s && each.method === m);
   if (curve) {
@@ -315,9 +315,9 @@ figure({
     const has = (run) => run.after.some((row) => row.length);
     const s = streamFor(controls.stream, has);
     if (s === undefined) return null;
-    const fits = chosenMethods().filter((m) => runsOf(s, m).some(has));
+    const fits = chosenMethods().filter((m) => countedRuns(s, m).some(has));
     const m = Number(controls.method.update(fits.map((each) => [each, labelOf(each)])));
-    const runs = runsOf(s, m);
+    const runs = countedRuns(s, m);
     const positions = range(Math.max(...runs.map((run) => run.tasks.length)))
       .filter((j) => runs.some((run) => chosen.tasks.has(run.taskIds[j])));
     const rows = positions.filter((i) => runs.some((run) => run.after[i]?.length));

@@ -21,7 +21,7 @@ for (const run of report.runs) {
   run.final = rows.at(-1) ?? [];
   // A task's first score is from right after it was learned; initial tasks are learned together.
   run.forward = run.tasks.map((_, j) => rows.find((row) => known(row[j]))?.[j] ?? null);
-  run.complete = run.tasks.length > 0 && run.tasks.every((_, j) => known(run.final[j]));
+  run.complete = run.status === "done";
 }
 
 /** Averages over fewer tasks do not compare: unfinished runs count only where no run is finished. */
@@ -59,25 +59,16 @@ function performance(s, m) {
 
 const paperOf = (s, m) => report.paper.find(([stream, method]) => stream === s && method === m)?.[2] ?? null;
 
-/** The paper's baseline, NFT without components, on a stream; undefined if it was not run. */
-function baselineOf(s) {
-  const fits = [...report.methods.keys()].filter((m) =>
-    report.methods[m].base === "NFT" && report.methods[m].algorithm === "No Comp." && countedRuns(s, m).length);
-  return fits.find((m) => report.methods[m].variant === "") ?? fits[0];
-}
+/** Is there a run of the paper's baseline, NFT without components, to compare with on a stream? */
+const hasBaseline = (s) => report.runs.some((run) => run.stream === s && run.reference !== null);
 
 /** By how many percent a method is better than the baseline's final score: {seed: {forward, final}}. */
 function gainsOf(s, m) {
-  const baseline = baselineOf(s);
   const gains = new Map();
-  if (baseline === undefined) return gains;
-  const bases = new Map(countedRuns(s, baseline).map((run) => [run.seed, averageOf(run, run.final)]));
-  for (const run of countedRuns(s, m)) {
-    const base = bases.get(run.seed);
-    const gain = (score) => {
-      const [top, bottom] = signOf(s) > 0 ? [score, base] : [base, score];
-      return known(top) && bottom ? 100 * (top / bottom - 1) : null;
-    };
+  for (const run of countedRuns(s, m).filter((each) => each.reference !== null)) {
+    const reference = report.runs[run.reference];
+    const base = averageOf(reference, reference.final);
+    const gain = (score) => (known(score) && base ? (100 * signOf(s) * (score - base)) / base : null);
     if (known(base))
       gains.set(run.seed, { forward: gain(averageOf(run, run.forward)), final: gain(averageOf(run, run.final)) });
   }
@@ -107,7 +98,7 @@ function taskNameAt(runs, j) {
 function needs(run, j, c) {
   const [with_it, without] = [run.final[j], run.removed[j]?.[c]];
   if (!known(with_it) || !known(without)) return false;
-  return signOf(run.stream) > 0 ? without < 0.95 * with_it : without > 1.05 * with_it;
+  return signOf(run.stream) * (with_it - without) > 0.05 * with_it + 1e-9;
 }
 
 /** How many chosen tasks need each component, most first. */
