@@ -417,7 +417,7 @@ def test_a_slider_changes_the_score(browser):
     assert shares[1] == 0.85
     assert shares[0] == pytest.approx(0.15 * others[0] / sum(others), abs=0.006)
     browser.slide(0, 3, 0.5)  # the first slider goes back
-    slider = browser.one("input[aria-label='component 2 at depth 1']")
+    slider = browser.one("input[aria-label='component 1 at depth 1']")
     assert float(slider.get_property("value")) == pytest.approx(task["weights"][0][1], abs=0.006)
 
 
@@ -465,7 +465,7 @@ def test_a_slider_changes_the_picture(browser):
     moved = browser.run(pixels, 0)
     assert moved != learned
     assert max(abs(a - b) for a, b in zip(moved, expected.tolist(), strict=True)) <= 1
-    other = browser.one("input[aria-label='component 2 at depth 2']").get_property("value")
+    other = browser.one("input[aria-label='component 1 at depth 2']").get_property("value")
     assert float(other) == pytest.approx(weights[1][1], abs=0.006)
 
     browser.click(".explorer div > button")
