@@ -173,7 +173,8 @@ def test_an_unfinished_run(copy, capsys):
     assert main(["report", str(copy), "--quiet"]) == 0
     data = data_of((copy / "report" / "report.html").read_text())
     assert [run["status"] for run in data["runs"]].count("interrupted") == 1
-    assert "unfinished runs left out of means: 1" in data["notes"]
+    assert "unfinished runs left out of means: 1; piaget resume goes on with them" in data["notes"]
+    assert any(said.startswith("all runs: epochs=4") for said in data["notes"])
     lines = {line["method"]: line for line in of_csv(copy / "report", "final")}
     assert [line["seeds"] for line in lines.values()].count("2") == 1
 
@@ -186,6 +187,7 @@ def test_only_unfinished_runs(copy):
         (path.parent / "rows.csv").write_text("".join(row for row in rows if ",removal," not in row))
     assert main(["report", str(copy), "--quiet"]) == 0
     assert {line["seeds"] for line in of_csv(copy / "report", "final")} == {"3"}
+    assert {line["verdict"] for line in of_csv(copy / "report", "final")} == {"unfinished"}
 
 
 def test_no_components_at_all(copy):
@@ -266,6 +268,12 @@ def test_what_is_no_folder_of_runs(tmp_path, capsys):
     assert "is no folder" in capsys.readouterr().err
     assert main(["report", str(tmp_path)]) == 2
     assert "no run in" in capsys.readouterr().err
+
+
+def test_the_report_must_go_into_a_folder(results, tmp_path, capsys):
+    (tmp_path / "file").write_text("mine")
+    assert main(["report", str(results), "--out", str(tmp_path / "file")]) == 2
+    assert "is a file; expected a folder" in capsys.readouterr().err
 
 
 def test_without_the_learner_there_is_no_explorer(copy, capsys):

@@ -75,7 +75,11 @@ def _life(contents: Contents, one: Group, found: Sequence[tuple[str, np.ndarray]
         axis.plot(tasks.index(task), component, "x", color="white", markersize=4)
     for component, birth in enumerate(contents.births(run, tasks, most)):
         axis.plot([birth - 0.45] * 2, [component - 0.45, component + 0.45], color=COLOURS[1], linewidth=2)
-    axis.set(xlabel="task", ylabel="component", title=f"{one.stream}: {one.label}, seed {one.first.seed}")
+    axis.set(
+        xlabel="task",
+        ylabel="component",
+        title=f"{one.stream}: {one.label}, seed {one.first.seed}\n| born   x needed by the task",
+    )
     axis.set_xticks(range(len(tasks)), [str(j + 1) for j in range(len(tasks))])
     axis.set_yticks(range(most))
     figure.colorbar(image, ax=axis, label="mean weight")

@@ -19,7 +19,8 @@ class Stream(TypedDict):
 
 
 class Method(TypedDict):
-    """A method, with the settings that are not the paper's (`variant`: "" or such as "adapt_every=10")."""
+    """A method, with the settings in which it differs from others (`variant`: "" or such as
+    "adapt_every=10")."""
 
     name: str  # "soft-ordering/er/dynamic"
     structure: str
@@ -48,7 +49,7 @@ class Run(TypedDict):
     command: str  # makes this run again
     reference: int | None  # the run of no-components NFT on the same data, with the same seed and epochs
     configuration: dict[str, Any]
-    seconds: Number
+    seconds: Number  # its share of the time of the cohort that it was trained in
     steps: Number
     memory: Number  # bytes
     components: Number  # how many there are at the end

@@ -27,7 +27,7 @@ class Describer:
 
     def __init__(self, contents: Contents, place: Path) -> None:
         self.contents, self.place = contents, place
-        keys = dict.fromkeys((one.method, one.variant, one.label) for one in contents.groups)
+        keys = dict.fromkeys((one.method, one.label) for one in contents.groups)
         self.methods = list(keys)
         runs = [run for one in contents.groups for run in one.runs]
         self.positions = {run.name: i for i, run in enumerate(runs)}
@@ -59,21 +59,21 @@ class Describer:
 
     def position(self, one: Group) -> tuple[int, int]:
         stream = self.contents.streams.index(one.stream)
-        return stream, self.methods.index((one.method, one.variant, one.label))
+        return stream, self.methods.index((one.method, one.label))
 
     def stream(self, name: str) -> data.Stream:
         one = self.contents.on(name)[0][1]
         unit = "accuracy in %" if one.metric == "accuracy" else one.metric
         return data.Stream(name=name, metric=one.metric, unit=unit, higher_is_better=one.higher_is_better)
 
-    def method(self, name: str, variant: str, label: str) -> data.Method:
+    def method(self, name: str, label: str) -> data.Method:
         structure, base, algorithm = name.split("/")
         return data.Method(
             name=name,
             structure=structure,
             base=BASES.get(base, base),
             algorithm=ALGORITHMS.get(algorithm, algorithm),
-            variant=variant,
+            variant=label.partition(" [")[2].removesuffix("]"),
             label=label,
         )
 
@@ -97,7 +97,7 @@ class Describer:
                     command=run.command,
                     reference=self.positions.get(contents.references.get(run.name, "")),
                     configuration=run.configuration,
-                    seconds=told.get("seconds"),
+                    seconds=(told.get("seconds") or 0) / len(told.get("together") or [0]) or None,
                     steps=told.get("steps"),
                     memory=told.get("peak_memory"),
                     components=float(counts.iloc[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -51,4 +52,4 @@ def grid(count: int, columns: int, width: float, height: float) -> tuple[Figure,
 
 
 def broken(label: str) -> str:
-    return label.replace(" [", "\n[")
+    return textwrap.fill(label, 22)

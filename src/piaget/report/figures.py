@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -55,24 +56,25 @@ def _over_streams(groups: Sequence[Group], values: pd.Series) -> list[float]:
 
 
 def _bars(labels: Sequence[str], bars: dict[str, list[tuple[float, float]]], title: str, unit: str) -> Figure:
-    figure = Figure(figsize=(min(WIDTH, 2.0 + 0.55 * len(labels)), 2.6))
+    figure = Figure(figsize=(WIDTH * 0.7, 0.8 + 0.34 * len(labels)))
     axis = figure.subplots()
     for i, (name, numbers) in enumerate(bars.items()):
-        axis.bar(
+        axis.barh(
             np.arange(len(labels)) + 0.4 * i - 0.2,
             [mean for mean, _ in numbers],
             0.38,
             label=name,
-            yerr=np.nan_to_num([error for _, error in numbers]),
+            xerr=np.nan_to_num([error for _, error in numbers]),
             error_kw={"linewidth": 0.8},
             color=COLOURS[i],
             hatch="///" if i == 0 else None,
             edgecolor="white",
             linewidth=0,
         )
-    axis.axhline(0, color="black", linewidth=0.6)
-    axis.set_xticks(range(len(labels)), [broken(label) for label in labels], rotation=90)
-    axis.set(ylabel=unit, title=title)
+    axis.axvline(0, color="black", linewidth=0.6)
+    axis.set_yticks(range(len(labels)), [textwrap.fill(label, 40) for label in labels])
+    axis.invert_yaxis()
+    axis.set(xlabel=unit, title=textwrap.fill(title, 60))
     figure.legend(ncols=2, loc="outside upper right")
     return figure
 
@@ -92,7 +94,7 @@ def ratios(contents: Contents) -> Figures:
                 )
             axis.axhline(1, color="black", linewidth=0.6)
             axis.set(title=BASES.get(base, base), xlabel="task")
-            axis.legend()
+            _legend_below(axis)
         axes[0].set_ylabel("first / final score")
         yield f"forgetting-{stream}", figure
 
@@ -125,7 +127,7 @@ def against(contents: Contents, option: str, label: str) -> Figures:
         ticks = sorted({value for points in lines.values() for value, _ in points})
         axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axis.minorticks_off()
-        axis.legend()
+        _legend_below(axis)
         yield f"{option.replace('_', '-')}-{stream}", figure
 
 
@@ -135,6 +137,11 @@ def train_sizes(contents: Contents) -> Figures:
 
 def frequencies(contents: Contents) -> Figures:
     return against(contents, "adapt_every", "epochs from one adaptation to the next")
+
+
+def _legend_below(axis: Axes) -> None:
+    """Where it covers nothing, however many lines there are."""
+    axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.28), fontsize=6)
 
 
 def _without(one: Group, option: str) -> str:
@@ -199,7 +206,13 @@ def transfer(contents: Contents) -> Figures:
         low, high = (float(f([f(matrix) for matrix in found])) for f in (np.nanmin, np.nanmax))
         for axis, one, matrix in zip(axes, groups, found, strict=True):
             image = axis.imshow(
-                matrix, vmin=low, vmax=high, cmap="viridis", aspect="equal", interpolation="nearest"
+                matrix,
+                vmin=low,
+                vmax=high,
+                cmap="viridis",
+                aspect="equal",
+                interpolation="nearest",
+                extent=(0.5, len(matrix) + 0.5, len(matrix) + 0.5, 0.5),
             )
             axis.set(title=broken(one.label), xlabel="task evaluated")
         axes[0].set_ylabel("after task")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pandas as pd
@@ -68,7 +68,7 @@ def group(results: Results) -> list[Group]:
             if run.status == "done" and other.status != "done":
                 seeds[run.seed], left_out = run, other
             results.notes.append(f"left out: {left_out.name} is the same as {seeds[run.seed].name}")
-    labels = _labels(list(found))
+    labels = _labels(found)
     finished = {run.stream for run in results.runs if run.status == "done"}
     groups = []
     for key, seeds in found.items():
@@ -77,7 +77,14 @@ def group(results: Results) -> list[Group]:
         groups.append(Group(*key, metrics[runs[0].name], labels[key], runs, counted))
     unfinished = sum(len(one.runs) - len(one.counted) for one in groups)
     if unfinished:
-        results.notes.append(f"unfinished runs left out of means: {unfinished}")
+        results.notes.append(
+            f"unfinished runs left out of means: {unfinished}; piaget resume goes on with them"
+        )
+    for stream in dict.fromkeys(run.stream for run in results.runs if run.stream not in finished):
+        results.notes.append(f"no run on {stream} is finished: its numbers are of the tasks learned so far")
+    common = set.intersection(*(set(one.first.variant.split()) for one in groups))
+    if common:
+        results.notes.append(f"all runs: {', '.join(sorted(common))}, which is not the paper's setting")
     return groups
 
 
@@ -87,15 +94,23 @@ def _metrics(results: Results) -> dict[str, str]:
     return {run.name: str(found.get(run.name, "accuracy")) for run in results.runs}
 
 
-def _labels(keys: Sequence[tuple[str, str, str]]) -> dict[tuple[str, str, str], str]:
-    """As short as methods can be told apart: structure and variant only where there are several."""
-    structures = {method.split("/")[0] for _, method, _ in keys} - {"monolithic"}
-    variants = {variant for _, _, variant in keys}
+def _labels(found: Mapping[tuple[str, str, str], Mapping[int, Run]]) -> dict[tuple[str, str, str], str]:
+    """As short as methods can be told apart: structures, and settings, in which those of some stream
+    differ."""
+    structures = {method.split("/")[0] for _, method, _ in found} - {"monolithic"}
+    changes = {key: next(iter(seeds.values())).changes for key, seeds in found.items()}
+    values: dict[tuple[str, str], set[str]] = {}  # of each stream and setting
+    names = {name for changed in changes.values() for name in changed}
+    for (stream, _, _), changed in changes.items():
+        for name in names:
+            values.setdefault((stream, name), set()).add(str(changed.get(name)))
+    differing = {name for (_, name), seen in values.items() if len(seen) > 1}
     labels = {}
-    for stream, method, variant in keys:
-        structure, base, algorithm = method.split("/")
+    for key, changed in changes.items():
+        structure, base, algorithm = key[1].split("/")
         words = [BASES.get(base, base), ALGORITHMS.get(algorithm, algorithm)]
         words += [f"({structure})"] if len(structures) > 1 and structure in structures else []
-        words += [f"[{variant}]"] if len(variants) > 1 and variant else []
-        labels[stream, method, variant] = " ".join(words)
+        own = [f"{name}={value}" for name, value in changed.items() if name in differing]
+        words += [f"[{' '.join(own)}]"] if own else []
+        labels[key] = " ".join(words)
     return labels

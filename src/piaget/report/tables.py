@@ -70,6 +70,7 @@ def performance(contents: Contents) -> Table:
             run = one.first
             theirs = number(*run.paper, one.digits) if run.paper else Cell()
             said = verdict(values, run.paper, run.trials, one.higher_is_better, one.digits)
+            said = said if all(each.status == "done" for each in one.counted) else "unfinished"
             table.add(
                 i,
                 stream,
@@ -254,9 +255,9 @@ def differences(contents: Contents) -> Table:
     table = Table(
         "differences",
         "Differences between methods",
-        "Final performance of the first minus the second method on the same seeds, with its standard "
-        "error; two-sided p-values of the paired t-test (by Holm's method for all pairs of a stream; "
-        f"below {LEVEL}: in bold) and of Wilcoxon's signed-rank test (not corrected).",
+        "Final performance of the first minus the second method on the same seeds, data and epochs, with "
+        "its standard error; two-sided p-values of the paired t-test (by Holm's method for all pairs of a "
+        f"stream; below {LEVEL}: in bold) and of Wilcoxon's signed-rank test (not corrected).",
         ["stream", "method", "other method", "seeds", "difference", "t-test", "Wilcoxon"],
     )
     for stream in contents.streams:
@@ -278,6 +279,8 @@ def differences(contents: Contents) -> Table:
 def pairs(contents: Contents, stream: str) -> list[tuple[int, Group, Group, Paired]]:
     found = []
     for (i, one), (_, other) in itertools.combinations(contents.on(stream), 2):
+        if one.first.work[:-1] != other.first.work[:-1]:
+            continue  # other data, or other epochs: no fair comparison
         test = paired(one.of(contents.final, one.unit), other.of(contents.final, other.unit))
         if test is not None:
             found.append((i, one, other, test))
@@ -300,7 +303,7 @@ def cost(contents: Contents) -> Table:
         told = [run.description for run in one.counted]
         times = [d["seconds"] / len(d.get("together") or [0]) for d in told if d.get("seconds")]
         steps = [d["steps"] for d in told if d.get("steps")]
-        memory = [d["peak_memory"] / 2**20 for d in told if d.get("peak_memory")]
+        memory = [d["peak_memory"] / 1e6 for d in told if d.get("peak_memory")]
         time, count, space = (_mean(values) for values in (times, steps, memory))
         done = sum(run.status == "done" for run in one.runs)
         table.add(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from piaget.errors import SettingError
 from piaget.report import pixels
 from piaget.report.contents import Contents
 from piaget.report.describe import Describer
@@ -35,6 +36,8 @@ def report(
     say: Say = lambda _: None,
 ) -> tuple[list[Table], list[str]]:
     """Writes the report of all runs in these folders; its tables, and what is to be said about it."""
+    if out.exists() and not out.is_dir():
+        raise SettingError(f"--out {out} is a file; expected a folder, or a name for a new one")
     say("reading runs")
     results = read(folders)
     contents = Contents(results)
@@ -61,7 +64,9 @@ def _save(figure: Figure, path: Path) -> None:
     _lay_out(figure)
     for ending, date in (("svg", "Date"), ("pdf", "CreationDate")):
         file = io.BytesIO()
-        figure.savefig(file, format=ending, metadata={date: None})  # the same runs give the same files
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph .* missing from font")
+            figure.savefig(file, format=ending, metadata={date: None})  # the same runs give the same files
         _write(path.with_name(f"{path.name}.{ending}"), file.getvalue())
 
 
@@ -69,6 +74,7 @@ def _lay_out(figure: Figure) -> None:
     """Once for both files; larger, if long names leave no room for what is to be shown."""
     with warnings.catch_warnings():
         warnings.filterwarnings("error", "constrained_layout not applied")
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # boxes, then
         for _ in range(4):
             try:
                 figure.draw_without_rendering()

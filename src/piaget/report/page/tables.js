@@ -100,6 +100,7 @@ function sortableTable({ name, caption, columns, rows, isBest = () => false, isS
     more,
     copyButton("Copy as CSV", () => csv(columns, order().map((r) => rows[r]))));
   update();
+  addEventListener("beforeprint", () => { limit = ROWS_SHOWN; update(); }); // on paper, nothing can be opened
   return { node, update };
 }
 
