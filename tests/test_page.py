@@ -163,7 +163,7 @@ def driver():
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
-    browser.set_script_timeout(20)
+    browser.set_script_timeout(60)
     yield browser
     browser.quit()
 
@@ -196,7 +196,7 @@ class Browser:
 
     def wait(self, script: str, *arguments):
         """The first true result."""
-        for _ in range(200):
+        for _ in range(1200):  # a busy machine may take long
             found = self.run(script, *arguments)
             if found:
                 return found
