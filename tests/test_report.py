@@ -22,7 +22,8 @@ from piaget.report import explorer, forms
 from piaget.report.contents import Contents
 from piaget.report.groups import group
 from piaget.report.reading import read, read_rows as read_table
-from piaget.report.tables import spread, tables
+from piaget.report.statistics import spread
+from piaget.report.tables import tables
 from tests.sample_report import data_of
 
 OPTIONS = ["--option", "tasks=6", "--option", "train_size=20", "--epochs", "4", "--quiet"]

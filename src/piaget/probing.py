@@ -79,7 +79,7 @@ def at_intensity(structure: Structure, component: int, intensity: float, depth: 
     def change(at: int, weights: Tensor) -> Tensor:
         if at != depth:
             return weights
-        own = torch.zeros_like(weights).index_fill_(_axis(structure), _index(component, weights), 1.0)
+        own = torch.zeros_like(weights).index_fill_(structure.component_axis, _index(component, weights), 1.0)
         if not structure.shares:
             return weights * (1 - own * (1 - intensity))
         others = weights * (1 - own)
@@ -99,18 +99,13 @@ def removed(structure: Structure, component: int) -> Change:
     """
 
     def change(at: int, weights: Tensor) -> Tensor:
-        others = weights.index_fill(_axis(structure), _index(component, weights), 0.0)
+        others = weights.index_fill(structure.component_axis, _index(component, weights), 0.0)
         if not structure.shares:
             return others
         rest = others.sum(-1, keepdim=True)
         return torch.where(rest > 0, others / rest.clamp(min=1e-12), 0.0)
 
     return change
-
-
-def _axis(structure: Structure) -> int:
-    """Of components: the last, unless weights have one column an output."""
-    return -1 if structure.shares else 0
 
 
 def _index(component: int, weights: Tensor) -> Tensor:

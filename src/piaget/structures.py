@@ -34,6 +34,7 @@ class Structure(ABC):
     output_axes: dict[str, int] = {}  # noqa: RUF012  (the axis of outputs, where there is one)
     expandable: bool = True  # can a component be added?
     shares: bool = False  # do the weights of a depth sum to 1?
+    component_axis: int = -1  # of what `weights` returns
     fixed_initially: bool = True  # initial tasks keep random structures, encoders, decoders
 
     @abstractmethod
@@ -210,6 +211,7 @@ class LinearCombination(Structure):
     name = "linear"
     axes = {"psi": 0}  # noqa: RUF012
     output_axes = {"psi": 1}  # noqa: RUF012
+    component_axis = 0
 
     def draw(
         self,

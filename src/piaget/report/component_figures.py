@@ -69,7 +69,7 @@ def _life(contents: Contents, one: Group, found: Sequence[tuple[str, np.ndarray]
     figure = Figure(figsize=(min(WIDTH, 1.6 + 0.22 * len(tasks)), 0.9 + 0.22 * most))
     axis = figure.subplots()
     image = axis.imshow(use, cmap="viridis", aspect="auto", vmin=0)
-    removed = contents.of_run(contents.removals, run)
+    removed = contents.removals_of(run)
     removed = removed[removed["reused"] & removed["evaluated"].isin(tasks)]
     for task, component in zip(removed["evaluated"], removed["component"], strict=True):
         axis.plot(tasks.index(task), component, "x", color="white", markersize=4)

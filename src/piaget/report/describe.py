@@ -18,6 +18,7 @@ from piaget.report.contents import Contents
 from piaget.report.explorer import rounded
 from piaget.report.forms import Table
 from piaget.report.groups import Group
+from piaget.report.statistics import spread
 
 POINTS = 300  # of a learning curve, at most
 
@@ -63,8 +64,9 @@ class Describer:
 
     def stream(self, name: str) -> data.Stream:
         one = self.contents.on(name)[0][1]
-        unit = "accuracy in %" if one.metric == "accuracy" else one.metric
-        return data.Stream(name=name, metric=one.metric, unit=unit, higher_is_better=one.higher_is_better)
+        return data.Stream(
+            name=name, metric=one.metric, unit=one.unit_name, higher_is_better=one.higher_is_better
+        )
 
     def method(self, name: str, label: str) -> data.Method:
         structure, base, algorithm = name.split("/")
@@ -81,7 +83,7 @@ class Describer:
         contents, (stream, method) = self.contents, self.position(one)
         found = []
         for run in one.runs:
-            table = contents.of_run(contents.table, run.name)
+            table = contents.rows_of(run.name)
             lines = metrics.after(table)
             tasks = list(lines.drop_duplicates("evaluated").sort_values("j")["evaluated"])
             counts = metrics.components(table)
@@ -100,9 +102,7 @@ class Describer:
                     seconds=(told.get("seconds") or 0) / len(told.get("together") or [0]) or None,
                     steps=told.get("steps"),
                     memory=told.get("peak_memory"),
-                    components=float(counts.iloc[0])
-                    if len(counts) and one.first.parts[0] != "monolithic"
-                    else None,
+                    components=float(counts.iloc[0]) if len(counts) and run.has_components else None,
                     tasks=tasks,
                     after=_after(lines, len(tasks), one.unit),
                     structures=self.structures(run.name, tasks),
@@ -119,7 +119,7 @@ class Describer:
         return [np.round(found[task], 3).tolist() if task in found else [] for task in tasks]
 
     def candidates(self, run: str, tasks: Sequence[str], unit: float) -> list[data.Candidate]:
-        own = self.contents.of_run(self.contents.candidates, run)
+        own = self.contents.candidates_of(run)
         return [
             data.Candidate(
                 task=tasks.index(line.trained),
@@ -132,7 +132,7 @@ class Describer:
         ]
 
     def removed(self, run: str, tasks: Sequence[str], unit: float) -> list[list[data.Number]] | None:
-        own = self.contents.of_run(self.contents.removals, run)
+        own = self.contents.removals_of(run)
         if own.empty:
             return None
         wide = own.pivot_table(index="evaluated", columns="component", values="value", aggfunc="last") * unit
@@ -145,7 +145,7 @@ class Describer:
         found = self.contents.mean_curves(one)
         if len(found) <= len(found.columns) + 1:
             return None
-        thin = found.iloc[sorted({round(i) for i in np.linspace(0, len(found) - 1, min(POINTS, len(found)))})]
+        thin = found.iloc[spread(len(found), POINTS)]
         run = one.first
         lengths = self.contents.epochs_of(run)
         stream, method = self.position(one)

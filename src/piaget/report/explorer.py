@@ -19,6 +19,7 @@ from piaget.learner import Learner
 from piaget.report.data import Explorer, ExplorerTask
 from piaget.report.groups import Group
 from piaget.report.reading import Run
+from piaget.report.statistics import spread
 from piaget.tasks import Task
 
 INTENSITIES = [i / 10 for i in range(11)]
@@ -38,11 +39,10 @@ def open_run(run: Run, data_dir: str | None) -> Opened:
     learner = Learner.load(run.folder / "learner")
     stream = make_stream(run.configuration, run.seed, data_dir or run.description.get("data_dir"))
     known = set(learner.tasks)
-    if not any(stream[i].name in known for i in range(len(stream))):
+    tasks = [task for task in (stream[i] for i in range(len(stream))) if task.name in known]
+    if not tasks:
         raise DataError("none of its tasks is in its stream any more: the data have changed")
-    return Opened(
-        run, learner, [task for task in (stream[i] for i in range(len(stream))) if task.name in known]
-    )
+    return Opened(run, learner, tasks)
 
 
 def explorers(groups: Sequence[Group], data_dir: str | None, notes: list[str]) -> list[tuple[str, Explorer]]:
@@ -50,7 +50,7 @@ def explorers(groups: Sequence[Group], data_dir: str | None, notes: list[str]) -
     found = []
     for one in groups:
         run = next((run for run in one.runs if run.status == "done"), None)
-        if run is None or run.parts[0] == "monolithic":
+        if run is None or not run.has_components:
             continue
         try:
             opened = open_run(run, data_dir)
@@ -63,9 +63,8 @@ def explorers(groups: Sequence[Group], data_dir: str | None, notes: list[str]) -
 def grid(opened: Opened, unit: float) -> Explorer:
     """Scores on a sample of the test data, with one component at one depth at each intensity."""
     learner, structure = opened.learner, opened.learner.settings.structure
-    chosen = sorted({round(i) for i in np.linspace(0, len(opened.tasks) - 1, min(TASKS, len(opened.tasks)))})
     made = []
-    for task in (opened.tasks[i] for i in chosen):
+    for task in (opened.tasks[i] for i in spread(len(opened.tasks), TASKS)):
         weights = probing.weights(learner, task)  # (depths, k)
         data, known = probing.sample(learner, task), learner._record(task).k
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -22,8 +23,6 @@ from piaget.report.statistics import mean_and_error
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SMOOTH = 5  # evaluations that a point of a learning curve is the mean of
-
 # --- performance ------------------------------------------------------------------------------------------
 
 
@@ -34,7 +33,7 @@ def bars(contents: Contents) -> Figures:
     for stream in contents.streams:
         groups = [one for _, one in contents.on(stream)]
         bars = {name: [one.summary(values, one.unit) for one in groups] for name, values in numbers.items()}
-        yield f"bars-{stream}", _bars([one.label for one in groups], bars, stream, _unit(groups[0]))
+        yield f"bars-{stream}", _bars([one.label for one in groups], bars, stream, groups[0].unit_name)
     labels: dict[str, list[Group]] = {}
     for one in contents.groups:
         if any(run.name in gains["final"].index for run in one.runs):
@@ -86,7 +85,7 @@ def ratios(contents: Contents) -> Figures:
         bases = list(dict.fromkeys(one.first.parts[1] for one in groups))
         figure, axes = grid(len(bases), 3, WIDTH / min(3, max(2, len(bases))), 2.3)
         for axis, base in zip(axes, bases, strict=True):
-            for i, one in enumerate(g for g in groups if g.runs[0].parts[1] == base):
+            for i, one in enumerate(g for g in groups if g.first.parts[1] == base):
                 own = lines[lines["run"].isin(one.names)]
                 places = own.groupby("j")["ratio"].mean()
                 axis.plot(
@@ -123,7 +122,7 @@ def against(contents: Contents, option: str, label: str) -> Figures:
         level = [one for one in groups if option not in one.first.changes and option == "adapt_every"]
         for i, one in enumerate(level, len(lines)):
             axis.axhline(one.summary(contents.final, one.unit)[0], label=one.label, **style(i))
-        axis.set(xscale="log", xlabel=label, title=stream, ylabel=_unit(groups[0]))
+        axis.set(xscale="log", xlabel=label, title=stream, ylabel=groups[0].unit_name)
         ticks = sorted({value for points in lines.values() for value, _ in points})
         axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axis.minorticks_off()
@@ -145,25 +144,11 @@ def _legend_below(axis: Axes) -> None:
 
 
 def _without(one: Group, option: str) -> str:
-    """A label of the method without this setting (and the size of replay, which goes with the data's)."""
-    changes = [f"{k}={v}" for k, v in one.first.changes.items() if k not in (option, "replay_size")]
-    method = one.label.partition(" [")[0]
-    return " ".join([method, f"[{' '.join(changes)}]"] if changes else [method])
-
-
-def _unit(one: Group) -> str:
-    return "accuracy in %" if one.metric == "accuracy" else one.metric
+    """The method's label without this setting (and the size of replay, which goes with the data's)."""
+    return re.sub(rf" ?\b({option}|replay_size)=[^ \]]+", "", one.label).replace(" []", "").replace("[ ", "[")
 
 
 # --- over the stream --------------------------------------------------------------------------------------
-
-
-def smoothed(curves: pd.DataFrame) -> pd.DataFrame:
-    """A centred moving average, where there are enough points for it to leave the shape as it is."""
-    if len(curves) < 4 * SMOOTH:
-        return curves
-    mean = curves.rolling(SMOOTH, center=True, min_periods=1).mean()
-    return mean.where(curves.notna())
 
 
 def curves(contents: Contents) -> Figures:
@@ -171,7 +156,7 @@ def curves(contents: Contents) -> Figures:
         groups = [one for _, one in contents.on(stream)]
         figure, axes = grid(len(groups), 4, WIDTH / min(4, max(2, len(groups))), 1.7)
         for axis, one in zip(axes, groups, strict=True):
-            found = smoothed(contents.mean_curves(one))
+            found = contents.mean_curves(one)
             shades = matplotlib.colormaps["viridis"](np.linspace(0, 0.9, len(found.columns)))
             for place, shade in zip(found.columns, shades, strict=True):
                 line = found[place].dropna()
@@ -185,7 +170,7 @@ def curves(contents: Contents) -> Figures:
                 )
             axis.set_title(broken(one.label))
         _same_range(axes)
-        axes[0].set_ylabel(_unit(groups[0]))
+        axes[0].set_ylabel(groups[0].unit_name)
         for axis in axes:
             axis.set_xlabel("epochs of all tasks")
         yield f"curves-{stream}", figure
@@ -216,7 +201,7 @@ def transfer(contents: Contents) -> Figures:
             )
             axis.set(title=broken(one.label), xlabel="task evaluated")
         axes[0].set_ylabel("after task")
-        figure.colorbar(image, ax=axes, label=_unit(groups[0]), shrink=0.8)
+        figure.colorbar(image, ax=axes, label=groups[0].unit_name, shrink=0.8)
         yield f"transfer-{stream}", figure
 
 

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from piaget.lab.table import ALGORITHMS, BASES
+from piaget.lab.table import ALGORITHMS, BASES, UNITS
 from piaget.report.metrics import LOWER_IS_BETTER, SCORES
 from piaget.report.reading import Results, Run
 from piaget.report.statistics import mean_and_error
+
+Key = tuple[str, str, str, str]  # stream, method, what is not the paper's, data
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,10 @@ class Group:
     def unit(self) -> float:
         """Accuracies are shown in percent."""
         return 100.0 if self.metric == "accuracy" else 1.0
+
+    @property
+    def unit_name(self) -> str:
+        return UNITS[self.metric]
 
     @property
     def digits(self) -> int:
@@ -59,9 +65,9 @@ class Group:
 def group(results: Results) -> list[Group]:
     """In the order of the paper's tables. A run that is there twice counts once."""
     metrics = _metrics(results)
-    found: dict[tuple[str, str, str], dict[int, Run]] = {}
+    found: dict[Key, dict[int, Run]] = {}
     for run in results.runs:
-        seeds = found.setdefault((run.stream, run.method, run.variant), {})
+        seeds = found.setdefault((run.stream, run.method, run.variant, run.data), {})
         other = seeds.setdefault(run.seed, run)
         if other is not run:
             left_out = run
@@ -74,7 +80,7 @@ def group(results: Results) -> list[Group]:
     for key, seeds in found.items():
         runs = tuple(seeds.values())
         counted = tuple(run for run in runs if run.status == "done" or run.stream not in finished)
-        groups.append(Group(*key, metrics[runs[0].name], labels[key], runs, counted))
+        groups.append(Group(*key[:3], metrics[runs[0].name], labels[key], runs, counted))
     unfinished = sum(len(one.runs) - len(one.counted) for one in groups)
     if unfinished:
         results.notes.append(
@@ -82,9 +88,9 @@ def group(results: Results) -> list[Group]:
         )
     for stream in dict.fromkeys(run.stream for run in results.runs if run.stream not in finished):
         results.notes.append(f"no run on {stream} is finished: its numbers are of the tasks learned so far")
-    common = set.intersection(*(set(one.first.variant.split()) for one in groups))
-    if common:
-        results.notes.append(f"all runs: {', '.join(sorted(common))}, which is not the paper's setting")
+    changes = [{f"{name}={value}" for name, value in one.first.changes.items()} for one in groups]
+    if common := sorted(set.intersection(*changes)):
+        results.notes.append(f"all runs: {', '.join(common)}, which is not the paper's setting")
     return groups
 
 
@@ -94,20 +100,21 @@ def _metrics(results: Results) -> dict[str, str]:
     return {run.name: str(found.get(run.name, "accuracy")) for run in results.runs}
 
 
-def _labels(found: Mapping[tuple[str, str, str], Mapping[int, Run]]) -> dict[tuple[str, str, str], str]:
+def _labels(found: Mapping[Key, Mapping[int, Run]]) -> dict[Key, str]:
     """As short as methods can be told apart: structures, and settings, in which those of some stream
     differ."""
-    structures = {method.split("/")[0] for _, method, _ in found} - {"monolithic"}
-    changes = {key: next(iter(seeds.values())).changes for key, seeds in found.items()}
+    first = {key: next(iter(seeds.values())) for key, seeds in found.items()}
+    structures = {run.parts[0] for run in first.values() if run.has_components}
+    changes = {key: run.told_apart_by for key, run in first.items()}
     values: dict[tuple[str, str], set[str]] = {}  # of each stream and setting
     names = {name for changed in changes.values() for name in changed}
-    for (stream, _, _), changed in changes.items():
+    for (stream, *_), changed in changes.items():
         for name in names:
             values.setdefault((stream, name), set()).add(str(changed.get(name)))
     differing = {name for (_, name), seen in values.items() if len(seen) > 1}
     labels = {}
     for key, changed in changes.items():
-        structure, base, algorithm = key[1].split("/")
+        structure, base, algorithm = first[key].parts
         words = [BASES.get(base, base), ALGORITHMS.get(algorithm, algorithm)]
         words += [f"({structure})"] if len(structures) > 1 and structure in structures else []
         own = [f"{name}={value}" for name, value in changed.items() if name in differing]

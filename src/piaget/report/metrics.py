@@ -179,9 +179,8 @@ def area_under_curve(table: pd.DataFrame) -> pd.Series:
 
 
 def components(table: pd.DataFrame) -> pd.Series:
-    """How many components there are in the end (no line for runs without components)."""
-    found = table[table["metric"] == "components"].groupby("run")["value"].last()
-    return found
+    """How many components there are in the end (without components to choose from: layers)."""
+    return table[table["metric"] == "components"].groupby("run")["value"].last()
 
 
 def candidates(table: pd.DataFrame) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shlex
 from collections.abc import Sequence
@@ -51,7 +52,7 @@ class Run:
         given = self.configuration
         names = {name: given[name] for name in ("structure", "adaptation", "algorithm")}
         usual = configure(stream=given["stream"], table=given.get("table"), **names)
-        changes = _of_table(given.get("table")) | given["options"]
+        changes = dict(given["options"])
         if given["epochs"] != usual["epochs"]:
             changes["epochs"] = given["epochs"]
         for name in sorted({*given["settings"], *usual["settings"]} - {*IRRELEVANT}):
@@ -60,11 +61,25 @@ class Run:
         return changes
 
     @property
-    def work(self) -> tuple[Any, ...]:
-        """What other methods have in common with it: data, seed, epochs."""
+    def data(self) -> str:
+        """What it learned from. (The stream of a table is only called as its file is.)"""
         given = self.configuration
-        data = json.dumps([given.get("table"), given["options"]], sort_keys=True)
-        return self.stream, data, given["epochs"], self.seed
+        return json.dumps([self.stream, given.get("table"), given["options"]], sort_keys=True)
+
+    @property
+    def work(self) -> tuple[str, int]:
+        """What it has in common with other methods that it can be compared with: data and epochs."""
+        return self.data, self.configuration["epochs"]
+
+    @property
+    def told_apart_by(self) -> dict[str, Any]:
+        """What may tell it from other runs of its stream and method."""
+        return (self.configuration.get("table") or {}) | self.changes
+
+    @property
+    def has_components(self) -> bool:
+        """Which a task can choose from."""
+        return self.parts[0] != "monolithic"
 
     @property
     def variant(self) -> str:
@@ -113,12 +128,6 @@ class Run:
         return words
 
 
-def _of_table(table: dict[str, Any] | None) -> dict[str, Any]:
-    """What tells runs on tables apart: their stream is only the file's name."""
-    told = {"table": Path(table["table"]).parent.name} if table else {}
-    return told | {name: (table or {})[name] for name in ("group", "target") if name in (table or {})}
-
-
 @dataclass(frozen=True)
 class Results:
     """Runs, and the tidy table of all their rows (see metrics.py)."""
@@ -126,13 +135,6 @@ class Results:
     runs: list[Run]
     table: pd.DataFrame
     notes: list[str]
-
-    def __getitem__(self, name: str) -> Run:
-        return self._by_name[name]
-
-    @cached_property
-    def _by_name(self) -> dict[str, Run]:
-        return {run.name: run for run in self.runs}
 
 
 def read(folders: Sequence[Path]) -> Results:
@@ -188,8 +190,6 @@ def read_rows(path: Path) -> pd.DataFrame:
         text = path.read_bytes()
     except OSError as error:
         raise LoadError(f"{path} cannot be read: {error.strerror}") from error
-    import io
-
     whole = text[: text.rfind(b"\n") + 1]
     kinds = dict.fromkeys(COLUMNS, str) | {"seed": int, "epoch": int, "value": float}
     try:

@@ -93,3 +93,10 @@ def holm(values: Sequence[float]) -> list[float]:
         least = max(least, min(1.0, (len(values) - place) * values[i]))
         corrected[i] = least
     return corrected
+
+
+def spread(count: int, most: int) -> list[int]:
+    """So many positions of `count` at most, from the first to the last."""
+    if count <= most:
+        return list(range(count))
+    return [round(i * (count - 1) / (most - 1)) for i in range(most)]

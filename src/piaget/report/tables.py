@@ -16,7 +16,7 @@ from piaget.report import metrics
 from piaget.report.contents import Contents
 from piaget.report.forms import Cell, Table, mark_best, number
 from piaget.report.groups import Group
-from piaget.report.statistics import LEVEL, Paired, holm, mean_and_error, paired, verdict
+from piaget.report.statistics import LEVEL, Paired, holm, mean_and_error, paired, spread, verdict
 
 MOST_KINDS = 5  # of tasks in a stream, that have a table of their own
 RATIOS = 10  # tasks in the table of forgetting ratios
@@ -279,8 +279,8 @@ def differences(contents: Contents) -> Table:
 def pairs(contents: Contents, stream: str) -> list[tuple[int, Group, Group, Paired]]:
     found = []
     for (i, one), (_, other) in itertools.combinations(contents.on(stream), 2):
-        if one.first.work[:-1] != other.first.work[:-1]:
-            continue  # other data, or other epochs: no fair comparison
+        if one.first.work != other.first.work:
+            continue  # no fair comparison
         test = paired(one.of(contents.final, one.unit), other.of(contents.final, other.unit))
         if test is not None:
             found.append((i, one, other, test))
@@ -317,15 +317,6 @@ def cost(contents: Contents) -> Table:
             Cell(f"{space:,.0f} MB", space) if memory else Cell(),
         )
     return table
-
-
-def spread(count: int, most: int) -> list[int]:
-    """So many positions of `count` at most, from the first to the last."""
-    return (
-        sorted({round(i * (count - 1) / max(most - 1, 1)) for i in range(most)})
-        if count > most
-        else list(range(count))
-    )
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -47,8 +47,8 @@ def report(
             _write(out / "tables" / f"{_plain(table.name)}.{ending}", form(table).encode())
     _write(out / "tables.md", "\n".join(FORMS["md"](table) for table in made).encode())
     say("drawing figures")
-    for old in (out / "figures").glob("*.[sp][vd][gf]"):  # of runs that may not be there any more
-        old.unlink()
+    for old in (*(out / "figures").glob("*.svg"), *(out / "figures").glob("*.pdf")):
+        old.unlink()  # of runs that may not be there any more
     for name, figure in figures(contents):
         _save(figure, out / "figures" / _plain(name))
     say("exploring components")
