@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 import piaget
-from piaget.tasks import Split, Task
+from piaget.data.tasks import Split, Task
 
 PAST, BATCH = 10, 32
 

@@ -14,8 +14,8 @@ import piaget
 from benchmarks import naive
 from benchmarks.cases import BATCH, CASES, Case, data
 from benchmarks.plain import make_naive
-from piaget import compiled
-from piaget.tasks import Split, Task
+from piaget.data.tasks import Split, Task
+from piaget.engine import compiled
 
 CASE = Case("end to end", (8, 12), algorithm="dynamic")
 

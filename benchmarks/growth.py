@@ -20,7 +20,7 @@ import torch
 import piaget
 from benchmarks import speed
 from benchmarks.cases import BATCH, CASES, Case, task
-from piaget.trees import leaves
+from piaget.method.trees import leaves
 
 TASKS = (5, 10, 20, 40)
 COMPONENTS = (4, 8, 16)

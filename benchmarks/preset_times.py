@@ -17,7 +17,7 @@ from dataclasses import replace
 import torch
 
 import piaget
-from piaget.compiled import CompileMode
+from piaget.engine.compiled import CompileMode
 from piaget.errors import PiagetError
 from piaget.lab.configuration import configure
 from piaget.lab.making import make_learner

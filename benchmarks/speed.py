@@ -30,9 +30,9 @@ import piaget
 from benchmarks.cases import BATCH, CASES, COMPONENTS, Case, task
 from benchmarks.end_to_end import CASE, end_to_end
 from benchmarks.plain import prepare_naive
-from piaget import training
+from piaget.engine import training
+from piaget.knowledge.storage import write_atomically
 from piaget.lab.memory import keep_memory
-from piaget.storage import write_atomically
 
 
 class _Caught(Exception):

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import torch
 
 import piaget
-from piaget.adaptation import Finished
-from piaget.trees import Tree, map_tree, resize
+from piaget.method.adaptation import Finished
+from piaget.method.trees import Tree, map_tree, resize
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 import piaget
-from piaget.components import Components, Shape
-from piaget.trees import Tree
+from piaget.method.components import Components, Shape
+from piaget.method.trees import Tree
 
 
 @dataclass(frozen=True)

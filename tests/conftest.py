@@ -22,7 +22,7 @@ def _no_global_randomness():
 def _no_cache_folder(monkeypatch, tmp_path_factory):
     """The user's own cache folder is not looked at, nor written to."""
     empty = tmp_path_factory.mktemp("cache")
-    for module in ("piaget.streams.fetch", "piaget.compiled"):
+    for module in ("piaget.streams.fetch", "piaget.engine.compiled"):
         monkeypatch.setattr(f"{module}.user_cache_path", lambda name: empty)
 
 

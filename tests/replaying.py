@@ -16,9 +16,11 @@ from torch import Tensor, nn
 
 import piaget
 from benchmarks import naive
-from piaget import adaptation, curvature, lifecycle, stages
-from piaget.noise import unpack
-from piaget.trees import map_tree
+from piaget.engine import stages
+from piaget.engine.noise import unpack
+from piaget.knowledge import lifecycle
+from piaget.method import adaptation, curvature
+from piaget.method.trees import map_tree
 
 
 @dataclass

@@ -10,7 +10,17 @@ import re
 import struct
 from typing import Any
 
-from piaget.report.data import Candidate, Curve, Explorer, ExplorerTask, Method, Report, Run, Stream, Table
+from piaget.report.page_data import (
+    Candidate,
+    Curve,
+    Explorer,
+    ExplorerTask,
+    Method,
+    Report,
+    Run,
+    Stream,
+    Table,
+)
 
 HOSTILE_TASK = "<img src=x onerror=alert(1)>"
 HOSTILE_STREAM = "schools </script><script>alert(2)</script>"

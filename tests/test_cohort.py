@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import piaget
-from piaget.settings import ALGORITHMS
-from piaget.trees import flatten
+from piaget.method.settings import ALGORITHMS
+from piaget.method.trees import flatten
 from tests.small import binary_tasks, image_tasks, make_task, mixed_tasks
 
 KEEP_SOME = piaget.ComponentDropout(0.02)

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 import piaget
-from piaget import compiled, stages
+from piaget.engine import compiled, stages
 from piaget.errors import CompileNote, SettingError
-from piaget.trees import flatten
+from piaget.method.trees import flatten
 from tests.small import binary_tasks
 
 SMALL = {
@@ -151,7 +151,7 @@ def test_parts_of_ones_own_are_not_kept(tmp_path, monkeypatch):
 
 def test_auto_compiles_where_it_pays(monkeypatch):
     asked = []
-    monkeypatch.setattr("piaget.training.compiled", lambda step, arguments: asked.append(step))
+    monkeypatch.setattr("piaget.engine.training.compiled", lambda step, arguments: asked.append(step))
     learned(binary_tasks(3))
     assert asked == []
     monkeypatch.setattr(stages, "FEW_STEPS", 1)
@@ -170,7 +170,7 @@ def test_the_choice_does_not_depend_on_where_a_run_goes_on(monkeypatch):
         return choices[-1][2]
 
     monkeypatch.setattr(stages.Stage, "worth_compiling", property(spy))
-    monkeypatch.setattr("piaget.training.compiled", lambda step, arguments: None)
+    monkeypatch.setattr("piaget.engine.training.compiled", lambda step, arguments: None)
     for few in (12, 13):  # three epochs of four steps
         choices.clear()
         monkeypatch.setattr(stages, "FEW_STEPS", few)

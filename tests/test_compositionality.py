@@ -9,12 +9,12 @@ import pytest
 import torch
 
 import piaget
-from piaget import probing
-from piaget.encoding import Scaling
+from piaget.data.encoding import Scaling
+from piaget.data.tasks import Split, Task
+from piaget.method.structures import SoftOrdering
 from piaget.report import metrics
+from piaget.scoring import probing
 from piaget.streams.objects import COLOURS, LOCATIONS, SHAPES, Objects
-from piaget.structures import SoftOrdering
-from piaget.tasks import Split, Task
 
 TASKS, DEPTH = 12, 3
 COMPONENTS = len(SHAPES) + len(COLOURS) + len(LOCATIONS)

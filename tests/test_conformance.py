@@ -7,10 +7,10 @@ import torch
 from torch import nn
 
 import piaget
-from piaget import stages
-from piaget.settings import ALGORITHMS
-from piaget.structures import STRUCTURES
-from piaget.trees import flatten, leaves, map_tree
+from piaget.engine import stages
+from piaget.method.settings import ALGORITHMS
+from piaget.method.structures import STRUCTURES
+from piaget.method.trees import flatten, leaves, map_tree
 from tests.small import binary_tasks, image_tasks, mixed_tasks
 
 

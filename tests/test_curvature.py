@@ -4,12 +4,12 @@ import pytest
 import torch
 
 import piaget
-from piaget import curvature
-from piaget.adaptation import Finished
-from piaget.curvature import as_matrices, from_matrices, nearest_kronecker, sample_gradients
-from piaget.objective import probabilities
-from piaget.state import params_of
-from piaget.trees import map_tree
+from piaget.knowledge.state import params_of
+from piaget.method import curvature
+from piaget.method.adaptation import Finished
+from piaget.method.curvature import as_matrices, from_matrices, nearest_kronecker, sample_gradients
+from piaget.method.objective import probabilities
+from piaget.method.trees import map_tree
 from tests.small import image_tasks, make_task
 
 KINDS = ["regression", "binary", "multiclass"]

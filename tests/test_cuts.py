@@ -5,9 +5,9 @@ import pytest
 import torch
 from hypothesis import given, settings, strategies as st
 
+from piaget.data.tasks import split_rows
 from piaget.errors import SettingError
 from piaget.streams import cuts
-from piaget.tasks import split_rows
 
 seeds = st.integers(0, 2**32 - 1)
 

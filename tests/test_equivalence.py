@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import piaget
-from piaget.state import params_of
+from piaget.knowledge.state import params_of
 from tests.replaying import Replayed, record
 from tests.small import binary_tasks, image_tasks, mixed_tasks
 

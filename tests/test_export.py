@@ -13,11 +13,11 @@ import pytest
 
 from piaget.cli import export as command
 from piaget.errors import LoadError, PackageError, PiagetError, SettingError
-from piaget.lab import export, sinks
-from piaget.lab.export import Exporter
-from piaget.lab.rows import HEADER, as_csv
+from piaget.knowledge.storage import write_atomically
+from piaget.lab import exports as export, sinks
+from piaget.lab.exports import Exporter
+from piaget.lab.row_file import HEADER, as_csv
 from piaget.lab.sinks import MLflow, Point, TensorBoard
-from piaget.storage import write_atomically
 
 # MLflow and TensorBoard are not free of what their own libraries warn of.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

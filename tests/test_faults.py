@@ -13,7 +13,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from piaget.errors import LoadError, SettingError
-from piaget.lab import run as lab
+from piaget.lab import runs as lab
 from piaget.lab.configuration import configure
 from piaget.lab.folder import read_description
 from piaget.lab.making import make

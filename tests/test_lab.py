@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 
 from piaget.cli import main
-from piaget.components import Dense
-from piaget.evaluation import COLUMNS
-from piaget.lab import folder, making, run as lab, sweep, table
+from piaget.lab import folder, making, runs as lab, sweeps as sweep, table
 from piaget.lab.configuration import configure
 from piaget.lab.executors import Processes
 from piaget.lab.folder import read_description
 from piaget.lab.jobs import Job, Method, paper_methods, plan, read_cohorts
 from piaget.lab.making import make_learner
 from piaget.lab.presets import PRESETS
-from piaget.lab.rows import read_rows
-from piaget.lab.run import is_done
+from piaget.lab.row_file import read_rows
+from piaget.lab.runs import is_done
+from piaget.method.components import Dense
+from piaget.scoring.watch import COLUMNS
 
 
 def row(method, seed, evaluated, value, trained="t1"):

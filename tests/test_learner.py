@@ -5,8 +5,8 @@ import pytest
 import torch
 
 import piaget
-from piaget import stages
-from piaget.trees import flatten, leaves
+from piaget.engine import stages
+from piaget.method.trees import flatten, leaves
 from tests.small import binary_tasks, make_task, mixed_tasks
 
 SMALL = {

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from piaget.evaluation import COLUMNS
-from piaget.probing import CONSISTENCY, REMOVAL, STRUCTURE
 from piaget.report import metrics, statistics
+from piaget.scoring.probing import CONSISTENCY, REMOVAL, STRUCTURE
+from piaget.scoring.watch import COLUMNS
 
 
 def line(run, trained, epoch, stage, evaluated, split, metric, value):

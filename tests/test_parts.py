@@ -5,9 +5,9 @@ import torch
 from torch import nn
 
 import piaget
-from piaget import objective
-from piaget.noise import draw_bits, packed_bytes, unpack
-from piaget.step import adam_, new_moments
+from piaget.engine.noise import draw_bits, packed_bytes, unpack
+from piaget.engine.step import adam_, new_moments
+from piaget.method import objective
 
 
 def test_algorithm_1_schedule():

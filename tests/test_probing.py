@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import piaget
-from piaget import probing
-from piaget.trees import leaves
+from piaget.method.trees import leaves
+from piaget.scoring import probing
 from tests.small import binary_tasks, image_tasks, make_task
 
 SMALL = {"initial_components": 3, "epochs": 4, "initial_tasks": 2, "batch_size": 8, "dtype": "float64"}

@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 
 from piaget.cli import main
-from piaget.evaluation import EpochReport
 from piaget.lab.checkpoint import how_far
 from piaget.lab.progress import Tracker, duration, score
-from piaget.lab.rows import read_rows
+from piaget.lab.row_file import read_rows
+from piaget.scoring.watch import EpochReport
 
 RUN = ["run", "digits", "--epochs", "8", "--every", "2", "--option", "tasks=6", "--option", "train_size=40"]
 SWEEP = [

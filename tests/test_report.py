@@ -14,9 +14,8 @@ import torch
 
 from piaget.cli import main
 from piaget.errors import LoadError, SettingError
-from piaget.evaluation import COLUMNS
 from piaget.lab import table as lab
-from piaget.lab.rows import read_rows
+from piaget.lab.row_file import read_rows
 from piaget.learner import Learner
 from piaget.report import explorer, forms
 from piaget.report.contents import Contents
@@ -24,6 +23,7 @@ from piaget.report.groups import group
 from piaget.report.reading import read, read_rows as read_table
 from piaget.report.statistics import spread
 from piaget.report.tables import tables
+from piaget.scoring.watch import COLUMNS
 from tests.sample_report import data_of
 
 OPTIONS = ["--option", "tasks=6", "--option", "train_size=20", "--epochs", "4", "--quiet"]

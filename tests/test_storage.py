@@ -8,9 +8,12 @@ import torch
 from torch import nn
 
 import piaget
-from piaget import adaptation as adaptation_module, evaluation, lifecycle, stages, storage
-from piaget.settings import ALGORITHMS
-from piaget.trees import flatten
+from piaget.engine import stages
+from piaget.knowledge import lifecycle, storage
+from piaget.method import adaptation as adaptation_module
+from piaget.method.settings import ALGORITHMS
+from piaget.method.trees import flatten
+from piaget.scoring import watch as evaluation
 from tests.small import binary_tasks, mixed_tasks
 
 

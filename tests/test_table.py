@@ -13,7 +13,7 @@ import torch
 import piaget
 from piaget.errors import DataError, DataNote, SettingError
 from piaget.streams import from_table
-from piaget.streams.table import predict_table
+from piaget.streams.table_stream import predict_table
 
 
 def frame(groups=6, rows=40, seed=0):

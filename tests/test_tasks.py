@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings, strategies as st
 
 import piaget
-from piaget.tasks import split_rows
+from piaget.data.tasks import split_rows
 
 X, Y = np.arange(40.0).reshape(20, 2), np.array([0, 1] * 10)
 

@@ -10,20 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from piaget import streams as streams
-    from piaget.adaptation import (
-        Adaptation as Adaptation,
-        Frozen as Frozen,
-        KroneckerEWC as KroneckerEWC,
-        NaiveFineTuning as NaiveFineTuning,
-        Replay as Replay,
-    )
     from piaget.cohort import Cohort as Cohort
-    from piaget.components import (
-        Components as Components,
-        Conv as Conv,
-        Dense as Dense,
-        Linear as Linear,
-        Module as Module,
+    from piaget.data.tasks import (
+        Split as Split,
+        Stream as Stream,
+        Task as Task,
     )
     from piaget.errors import (
         DataError as DataError,
@@ -34,39 +25,48 @@ if TYPE_CHECKING:
         TaskError as TaskError,
         UnknownTaskError as UnknownTaskError,
     )
-    from piaget.evaluation import EpochReport as EpochReport, Row as Row
-    from piaget.expansion import (
+    from piaget.learner import Learner as Learner
+    from piaget.method.adaptation import (
+        Adaptation as Adaptation,
+        Frozen as Frozen,
+        KroneckerEWC as KroneckerEWC,
+        NaiveFineTuning as NaiveFineTuning,
+        Replay as Replay,
+    )
+    from piaget.method.components import (
+        Components as Components,
+        Conv as Conv,
+        Dense as Dense,
+        Linear as Linear,
+        Module as Module,
+    )
+    from piaget.method.expansion import (
         ComponentDropout as ComponentDropout,
         Expansion as Expansion,
         NoExpansion as NoExpansion,
     )
-    from piaget.learner import Learner as Learner
-    from piaget.schedule import (
+    from piaget.method.schedule import (
         Joint as Joint,
         Schedule as Schedule,
         Staged as Staged,
     )
-    from piaget.settings import Algorithm as Algorithm
-    from piaget.streams import stream as stream
-    from piaget.structures import (
+    from piaget.method.settings import Algorithm as Algorithm
+    from piaget.method.structures import (
         LinearCombination as LinearCombination,
         Monolithic as Monolithic,
         SoftGating as SoftGating,
         SoftOrdering as SoftOrdering,
         Structure as Structure,
     )
-    from piaget.tasks import (
-        Split as Split,
-        Stream as Stream,
-        Task as Task,
-    )
+    from piaget.scoring.watch import EpochReport as EpochReport, Row as Row
+    from piaget.streams import stream as stream
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "piaget.adaptation": ("Adaptation", "Frozen", "KroneckerEWC", "NaiveFineTuning", "Replay"),
+    "piaget.method.adaptation": ("Adaptation", "Frozen", "KroneckerEWC", "NaiveFineTuning", "Replay"),
     "piaget.cohort": ("Cohort",),
-    "piaget.components": ("Components", "Conv", "Dense", "Linear", "Module"),
+    "piaget.method.components": ("Components", "Conv", "Dense", "Linear", "Module"),
     "piaget.errors": (
         "DataError",
         "DataNote",
@@ -76,14 +76,20 @@ _HOMES = {
         "TaskError",
         "UnknownTaskError",
     ),
-    "piaget.evaluation": ("EpochReport", "Row"),
-    "piaget.expansion": ("ComponentDropout", "Expansion", "NoExpansion"),
+    "piaget.scoring.watch": ("EpochReport", "Row"),
+    "piaget.method.expansion": ("ComponentDropout", "Expansion", "NoExpansion"),
     "piaget.learner": ("Learner",),
-    "piaget.schedule": ("Joint", "Schedule", "Staged"),
-    "piaget.settings": ("Algorithm",),
+    "piaget.method.schedule": ("Joint", "Schedule", "Staged"),
+    "piaget.method.settings": ("Algorithm",),
     "piaget.streams": ("stream",),
-    "piaget.structures": ("LinearCombination", "Monolithic", "SoftGating", "SoftOrdering", "Structure"),
-    "piaget.tasks": ("Split", "Stream", "Task"),
+    "piaget.method.structures": (
+        "LinearCombination",
+        "Monolithic",
+        "SoftGating",
+        "SoftOrdering",
+        "Structure",
+    ),
+    "piaget.data.tasks": ("Split", "Stream", "Task"),
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = sorted(_MODULE_OF)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from piaget.data.tasks import Task
+from piaget.engine.training import Keeper, advance
 from piaget.errors import SettingError
-from piaget.evaluation import OnEpoch, OnRow, Row
 from piaget.learner import Learner
-from piaget.tasks import Task
-from piaget.training import Keeper, advance
+from piaget.scoring.watch import OnEpoch, OnRow, Row
 
 
 class Cohort:

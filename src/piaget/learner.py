@@ -13,24 +13,25 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from piaget import lifecycle, objective, storage
-from piaget.adaptation import Adaptation, Frozen
-from piaget.checks import check_same, check_task
-from piaget.compiled import CompileMode
-from piaget.components import Components
-from piaget.encoding import Encoding
+from piaget.data.columns import as_text
+from piaget.data.encoding import Encoding
+from piaget.data.tasks import Task
+from piaget.engine.compiled import CompileMode
+from piaget.engine.stages import Stage
+from piaget.engine.training import Run, advance
 from piaget.errors import SettingError, UnknownTaskError
-from piaget.evaluation import OnEpoch, OnRow, Row, Watch, inputs_of, outputs, tensors
-from piaget.expansion import NoExpansion
-from piaget.model import DecoderMode, EncoderMode
-from piaget.schedule import StageName
-from piaget.settings import Algorithm, Settings, resolve
-from piaget.stages import Stage
-from piaget.state import Progress, State, TaskRecord
-from piaget.structures import Structure
-from piaget.tables import as_text
-from piaget.tasks import Task
-from piaget.training import Run, advance
+from piaget.knowledge import lifecycle, storage
+from piaget.knowledge.checks import check_same, check_task
+from piaget.knowledge.state import Progress, State, TaskRecord
+from piaget.method import objective
+from piaget.method.adaptation import Adaptation, Frozen
+from piaget.method.components import Components
+from piaget.method.expansion import NoExpansion
+from piaget.method.model import DecoderMode, EncoderMode
+from piaget.method.schedule import StageName
+from piaget.method.settings import Algorithm, Settings, resolve
+from piaget.method.structures import Structure
+from piaget.scoring.watch import OnEpoch, OnRow, Row, Watch, inputs_of, outputs, tensors
 
 
 class Learner:

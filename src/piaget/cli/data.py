@@ -126,7 +126,7 @@ def _verify(options: argparse.Namespace) -> int:
 def _draw(options: argparse.Namespace) -> int:
     import piaget
     from piaget.streams import lookup
-    from piaget.streams.drawing import draw
+    from piaget.streams.pictures import draw
 
     for name in options.streams:
         lookup(name)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from piaget.lab.export import Exporter
+    from piaget.lab.exports import Exporter
     from piaget.lab.sinks import Sink
 
 SECONDS = 2.0  # between two looks at what is new
@@ -72,7 +72,7 @@ def _mlflow(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace, sink: Sink, look: str) -> int:
-    from piaget.lab.export import Exporter
+    from piaget.lab.exports import Exporter
 
     with contextlib.closing(Exporter(options.folders, sink)) as exporter:
         _report(exporter, exporter.update())

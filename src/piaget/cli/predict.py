@@ -26,8 +26,8 @@ def add(commands: Any) -> None:
 def _predict(options: argparse.Namespace) -> int:
     import piaget
     from piaget.errors import SettingError
-    from piaget.storage import write_atomically
-    from piaget.streams.table import predict_table
+    from piaget.knowledge.storage import write_atomically
+    from piaget.streams.table_stream import predict_table
 
     if options.out.suffix not in (".csv", ".parquet"):
         raise SettingError(f"--out {options.out}; expected a file that ends in .csv or .parquet")

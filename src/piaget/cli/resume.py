@@ -8,7 +8,7 @@ from typing import Any
 
 from piaget.cli import run, sweep
 from piaget.cli.common import add_data_dir, no_runs
-from piaget.cli.progress import add_progress
+from piaget.cli.live import add_progress
 
 
 def add(commands: Any) -> None:

@@ -15,7 +15,7 @@ from piaget.cli.common import (
     print_json,
     seed_list,
 )
-from piaget.cli.progress import add_progress, view
+from piaget.cli.live import add_progress, view
 from piaget.lab.progress import SCORES, duration
 from piaget.lab.settings import SETTINGS, parse
 
@@ -189,8 +189,8 @@ def go(configuration: dict[str, Any], chosen: list[int], options: argparse.Names
     from piaget.lab.making import make
     from piaget.lab.memory import keep_memory
     from piaget.lab.progress import Progress
-    from piaget.lab.rows import read_rows
-    from piaget.lab.run import run
+    from piaget.lab.row_file import read_rows
+    from piaget.lab.runs import run
 
     keep_memory()
     torch.set_num_threads(1)  # more are slower: the matrices are small

@@ -23,13 +23,13 @@ from piaget.cli.common import (
     seed_list,
     seeds_text,
 )
-from piaget.cli.progress import add_progress, view
+from piaget.cli.live import add_progress, view
 
 if TYPE_CHECKING:
-    from piaget.cli.progress import View
+    from piaget.cli.live import View
     from piaget.lab.executors import Executor
     from piaget.lab.jobs import Job
-    from piaget.lab.sweep import Event
+    from piaget.lab.sweeps import Event
     from piaget.lab.table import Line
 
 
@@ -202,7 +202,7 @@ def go(jobs: list[Job], options: argparse.Namespace) -> int:
     """Runs what is not done of these jobs, and shows the table of all of them."""
     import piaget
     from piaget.errors import SettingError
-    from piaget.lab import sweep
+    from piaget.lab import sweeps as sweep
     from piaget.lab.making import make_learner
 
     if not jobs:
@@ -282,12 +282,12 @@ class _Overall:
 def _result(
     jobs: list[Job], failed: dict[Job, str], overall: _Overall, seconds: float, options: argparse.Namespace
 ) -> int:
+    from piaget.knowledge.storage import write_atomically
     from piaget.lab import table
     from piaget.lab.progress import duration
-    from piaget.lab.rows import read_rows
-    from piaget.lab.run import is_done
-    from piaget.lab.sweep import row_files
-    from piaget.storage import write_atomically
+    from piaget.lab.row_file import read_rows
+    from piaget.lab.runs import is_done
+    from piaget.lab.sweeps import row_files
 
     text, found = [], {}
     for variant, members in _variants(jobs).items():

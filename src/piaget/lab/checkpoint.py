@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from piaget.data.tasks import Stream
 from piaget.errors import LoadError
+from piaget.knowledge.storage import describe, read_files, read_header, restore, write_files
 from piaget.learner import Learner
-from piaget.storage import describe, read_files, read_header, restore, write_files
-from piaget.tasks import Stream
 
 FORMAT, VERSION, NAME = "piaget checkpoint", 2, "checkpoint"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from piaget.lab.defaults import settings_of, structure_of
 from piaget.lab.settings import check_settings
-from piaget.schedule import default_epochs
+from piaget.method.schedule import default_epochs
 
 Configuration = dict[str, Any]
 

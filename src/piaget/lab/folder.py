@@ -16,7 +16,7 @@ from typing import Any
 import filelock
 
 from piaget.errors import LoadError, SettingError
-from piaget.storage import write_atomically
+from piaget.knowledge.storage import write_atomically
 
 LOOK = 0.5  # seconds: `piaget status` holds a lock for a moment, to see whether it is free
 

@@ -8,19 +8,19 @@ from typing import Any
 
 import torch
 
-from piaget.adaptation import named_adaptation
-from piaget.checks import check_task
-from piaget.components import named_components
+from piaget.data.tasks import Stream
 from piaget.errors import SettingError
-from piaget.expansion import ComponentDropout
+from piaget.knowledge.checks import check_task
+from piaget.knowledge.state import State
 from piaget.lab.configuration import Configuration
 from piaget.lab.defaults import SIZES
 from piaget.learner import Learner
-from piaget.schedule import Staged
-from piaget.settings import Algorithm, named_algorithm
-from piaget.state import State
+from piaget.method.adaptation import named_adaptation
+from piaget.method.components import named_components
+from piaget.method.expansion import ComponentDropout
+from piaget.method.schedule import Staged
+from piaget.method.settings import Algorithm, named_algorithm
 from piaget.streams import from_table, stream
-from piaget.tasks import Stream
 
 
 def make_stream(configuration: Configuration, seed: int, data_dir: str | os.PathLike[str] | None) -> Stream:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from piaget.evaluation import EpochReport, Row
+    from piaget.scoring.watch import EpochReport, Row
 
 SCORES = ("accuracy", "rmse")
 SECONDS = 0.1  # between two reports of progress, at least

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 from piaget.errors import PiagetError, SettingError
 from piaget.extras import need
-from piaget.storage import write_atomically
+from piaget.knowledge.storage import write_atomically
 
 ACTIVE = ("new", "running")
 BATCH = 1000  # points sent at once; MLflow takes no more

@@ -14,7 +14,7 @@ from piaget.errors import LoadError
 from piaget.lab import checkpoint
 from piaget.lab.folder import at_work, read_description
 from piaget.lab.jobs import FILE, read_cohorts
-from piaget.lab.run import run_folders
+from piaget.lab.runs import run_folders
 
 
 @dataclass

@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from piaget.report import metrics
+from piaget.report.canvas import COLOURS, MARKS, WIDTH, Figures, broken, grid, style
 from piaget.report.contents import Contents
-from piaget.report.drawing import COLOURS, MARKS, WIDTH, Figures, broken, grid, style
 from piaget.report.groups import Group
 from piaget.report.statistics import mean_and_error
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 import piaget
 from piaget.lab.table import ALGORITHMS, BASES
-from piaget.report import data, metrics
+from piaget.report import metrics, page_data as data
 from piaget.report.contents import Contents
 from piaget.report.explorer import rounded
 from piaget.report.forms import Table

@@ -11,16 +11,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from piaget import probing
-from piaget.components import Dense
+from piaget.data.tasks import Task
 from piaget.errors import DataError, PiagetError
 from piaget.lab.making import make_stream
 from piaget.learner import Learner
-from piaget.report.data import Explorer, ExplorerTask
+from piaget.method.components import Dense
 from piaget.report.groups import Group
+from piaget.report.page_data import Explorer, ExplorerTask
 from piaget.report.reading import Run
 from piaget.report.statistics import spread
-from piaget.tasks import Task
+from piaget.scoring import probing
 
 INTENSITIES = [i / 10 for i in range(11)]
 TASKS = 8  # of a stream, at most, for which a grid is computed

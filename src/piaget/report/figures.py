@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 
 from piaget.lab.table import BASES
 from piaget.report import metrics
+from piaget.report.canvas import COLOURS, MARKS, STYLE, WIDTH, Figures, broken, grid, style
 from piaget.report.component_figures import candidates, reuse, structures
 from piaget.report.contents import Contents
-from piaget.report.drawing import COLOURS, MARKS, STYLE, WIDTH, Figures, broken, grid, style
 from piaget.report.groups import Group
 from piaget.report.statistics import mean_and_error
 

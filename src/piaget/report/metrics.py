@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from piaget.probing import CONSISTENCY, REMOVAL, STRUCTURE
+from piaget.scoring.probing import CONSISTENCY, REMOVAL, STRUCTURE
 
 SCORES = ("accuracy", "rmse")
 LOWER_IS_BETTER = ("rmse",)
@@ -261,7 +261,7 @@ def reuse_share(table: pd.DataFrame) -> pd.Series:
 
 def consistency(table: pd.DataFrame) -> pd.Series:
     """How consistent a component's effect is across tasks and depths, as measured at the end of a run
-    (`piaget.probing.consistency`): 1: the same everywhere, and different from the other components'."""
+    (`scoring.probing.consistency`): 1: the same everywhere, and different from the other components'."""
     found = table[table["stage"] == CONSISTENCY]
     return found.groupby("run")["value"].mean().clip(0, 1)
 

@@ -10,7 +10,7 @@ import json
 import re
 from importlib.resources import files
 
-from piaget.report.data import Report
+from piaget.report.page_data import Report
 
 SCRIPTS = (
     "basics", "view", "charts", "tables", "scores", "figures", "components", "explorer", "sections",

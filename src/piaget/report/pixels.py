@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from piaget.errors import PiagetError
-from piaget.report.drawing import STYLE, WIDTH
+from piaget.report.canvas import STYLE, WIDTH
 from piaget.report.explorer import Opened, is_pixels, open_run, pictures
 from piaget.report.groups import Group
 

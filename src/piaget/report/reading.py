@@ -14,10 +14,10 @@ from typing import Any
 import pandas as pd
 
 from piaget.errors import LoadError, SettingError
-from piaget.evaluation import COLUMNS
 from piaget.lab.configuration import configure
 from piaget.lab.folder import at_work, read_description
 from piaget.lab.table import ALGORITHMS, BASES, reported
+from piaget.scoring.watch import COLUMNS
 
 IRRELEVANT = ("compile", "device")  # settings that do not change results (much)
 TRIALS = {"objects": 50}  # of the paper; of all other streams 10

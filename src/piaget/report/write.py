@@ -12,6 +12,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from piaget.errors import SettingError
+from piaget.knowledge.storage import write_atomically
 from piaget.report import pixels
 from piaget.report.contents import Contents
 from piaget.report.describe import Describer
@@ -21,7 +22,6 @@ from piaget.report.forms import FORMS, Table
 from piaget.report.page import page
 from piaget.report.reading import read
 from piaget.report.tables import tables
-from piaget.storage import write_atomically
 
 Say = Callable[[str], None]
 

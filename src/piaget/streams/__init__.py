@@ -12,13 +12,18 @@ from piaget.errors import SettingError
 from piaget.streams.catalog import STREAMS, Named
 
 if TYPE_CHECKING:
-    from piaget.streams.folder import from_folder as from_folder
-    from piaget.streams.own import from_arrays as from_arrays, from_datasets as from_datasets
-    from piaget.streams.table import from_table as from_table
-    from piaget.tasks import Stream
+    from piaget.data.tasks import Stream
+    from piaget.streams.array_stream import from_arrays as from_arrays, from_datasets as from_datasets
+    from piaget.streams.folder_stream import from_folder as from_folder
+    from piaget.streams.table_stream import from_table as from_table
 
 __all__ = ["STREAMS", "from_arrays", "from_datasets", "from_folder", "from_table", "stream"]
-_MODULE_OF = {"from_arrays": "own", "from_datasets": "own", "from_folder": "folder", "from_table": "table"}
+_MODULE_OF = {
+    "from_arrays": "array_stream",
+    "from_datasets": "array_stream",
+    "from_folder": "folder_stream",
+    "from_table": "table_stream",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from piaget.encoding import Encoding, Scaling
+from piaget.data.encoding import Encoding, Scaling
+from piaget.data.tasks import Kind, Split, Task, check_fractions
 from piaget.errors import SettingError, TaskError
-from piaget.tasks import Kind, Split, Task, check_fractions
 
 Rows = np.ndarray  # row numbers
 Fractions = tuple[float, float, float]  # of training, validation and test samples

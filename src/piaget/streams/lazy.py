@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import overload
 
-from piaget.tasks import Task
+from piaget.data.tasks import Task
 
 
 class LazyStream(Sequence[Task], ABC):

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from piaget.encoding import Scaling
+from piaget.data.encoding import Scaling
+from piaget.data.tasks import Kind, Task
 from piaget.errors import DataError, SettingError
 from piaget.streams import sources
 from piaget.streams.cuts import (
@@ -33,7 +34,6 @@ from piaget.streams.fetch import folders, open_source
 from piaget.streams.formats import Labelled
 from piaget.streams.lazy import LazyStream, MadeStream
 from piaget.streams.objects import Drawing, Objects
-from piaget.tasks import Kind, Task
 
 DataDir = str | os.PathLike[str] | None
 HALVES = (0.5, 0.0, 0.5)  # of the linear data sets: training, validation, test

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from piaget.encoding import Scaling
+from piaget.data.encoding import Scaling
+from piaget.data.tasks import Split, Task, split_rows
 from piaget.errors import SettingError
 from piaget.streams.catalog import HELD_OUT
 from piaget.streams.lazy import LazyStream
-from piaget.tasks import Split, Task, split_rows
 
 SHAPES = ("circle", "triangle", "square")
 PALETTES = {

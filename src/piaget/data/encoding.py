@@ -1,0 +1,124 @@
+"""How raw data becomes what a network computes with, and how answers become the user's again.
+
+Both are recorded with the task, and saved with the learner: `predict` on new rows does the same.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from piaget.data.columns import as_dates, as_frame, as_numbers, as_texts
+from piaget.errors import DataError
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Bytes are divided by `divisor`; values y of a regression are learned as (y - mean) / spread.
+
+    A task holds its data as it was given (images as bytes); this is applied when it is used.
+    """
+
+    divisor: float = 1.0
+    mean: float = 0.0
+    spread: float = 1.0
+
+    def inputs(self, x: Tensor, device: str, dtype: torch.dtype) -> Tensor:
+        """Whole numbers are divided; fractions are taken for divided already."""
+        divides = self.divisor != 1 and not x.is_floating_point()
+        x = x.to(device, dtype)
+        return x.div_(self.divisor) if divides else x
+
+    def targets(self, y: Tensor) -> Tensor:
+        """Class numbers (whole) stay as they are."""
+        plain = not y.is_floating_point() or (self.mean == 0 and self.spread == 1)
+        return y if plain else (y - self.mean) / self.spread
+
+    def values(self, out: Tensor) -> Tensor:
+        """The inverse of `targets`, for predicted values."""
+        plain = not out.is_floating_point() or (self.mean == 0 and self.spread == 1)
+        return out if plain else out * self.spread + self.mean
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table: a number (standardised), or a category (one input a level)."""
+
+    name: str
+    levels: tuple[str, ...] | None = None  # None: a number
+    mean: float = 0.0
+    spread: float = 1.0
+    may_miss: bool = False  # one more input says whether the value is missing
+    date: bool = False  # the number is that of days since 1970
+
+    @property
+    def inputs(self) -> list[str]:
+        names = [self.name] if self.levels is None else [f"{self.name}={level}" for level in self.levels]
+        return names + [f"{self.name} is missing"] * self.may_miss
+
+    def encode(self, values: Any) -> np.ndarray:
+        """A pandas column -> (n, inputs). Missing: the mean, or no level; an unseen level: none."""
+        missing = values.isna().to_numpy(bool)
+        if self.levels is None:
+            values = as_dates(values) if self.date else values
+            scaled = (as_numbers(self.name, values) - self.mean) / self.spread
+            parts = [np.where(missing, 0.0, scaled)[:, None]]
+        else:
+            number = {level: i for i, level in enumerate(self.levels)}
+            level = np.array([number.get(text, -1) for text in as_texts(values)], np.int64)
+            parts = [level[:, None] == np.arange(len(self.levels))]
+        if self.may_miss:
+            parts.append(missing[:, None])
+        return np.concatenate([part.astype(np.float32) for part in parts], 1)
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How the rows of a table become inputs: fitted on training rows, then fixed."""
+
+    columns: tuple[Column, ...]
+    group: str
+    target: str
+    kind: str
+    scaling: Scaling = Scaling()
+
+    @property
+    def inputs(self) -> list[str]:
+        """The names of the inputs, in order."""
+        return [name for column in self.columns for name in column.inputs]
+
+    @property
+    def categories(self) -> list[str]:
+        """The columns that are categories."""
+        return [column.name for column in self.columns if column.levels is not None]
+
+    def encode(self, rows: Any) -> np.ndarray:
+        """Rows (a table, or a list of dictionaries) -> (n, inputs) float32. Other columns are ignored."""
+        frame = as_frame(rows)
+        absent = [column.name for column in self.columns if column.name not in frame.columns]
+        if absent:
+            raise DataError(
+                f"the table has no column {', '.join(map(repr, absent))}; the learner was trained with "
+                f"{', '.join(repr(column.name) for column in self.columns)}"
+            )
+        return np.concatenate([column.encode(frame[column.name]) for column in self.columns], 1)
+
+
+def to_json(encoding: Encoding) -> Any:
+    return dataclasses.asdict(encoding)
+
+
+def from_json(data: Any) -> Encoding:
+    columns = [c | {"levels": None if c["levels"] is None else tuple(c["levels"])} for c in data["columns"]]
+    return Encoding(
+        tuple(Column(**column) for column in columns),
+        data["group"],
+        data["target"],
+        data["kind"],
+        Scaling(**data["scaling"]),
+    )

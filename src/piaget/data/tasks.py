@@ -1,0 +1,294 @@
+"""Task: one learning problem, validated once, when it is made."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from piaget.data.arrays import Kind as Kind, as_features, as_targets, as_values, infer_kind, number_classes
+from piaget.data.encoding import Encoding, Scaling
+from piaget.errors import SettingError, TaskError
+
+KINDS = ("binary", "multiclass", "regression")
+Stream = Sequence["Task"]
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """x: (n, *input shape); y: (n,), class numbers (int64) or values (float)."""
+
+    x: Tensor
+    y: Tensor
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.x, Tensor) or not isinstance(self.y, Tensor):
+            found = f"{type(self.x).__name__} and {type(self.y).__name__}"
+            raise TaskError(f"a split holds {found}; expected tensors (see Task.from_arrays for arrays)")
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One task T^(t): its name, kind, and data.
+
+    `classes` is the number of classes (0 for regression). `labels` are the user's own names
+    of the classes 0, 1, ...; `predict` answers with them. `validation` and `test` may be
+    absent; expansion needs `validation`, evaluation needs `test`. `scaling` is applied when the
+    data is used; `encoding` tells how rows of a table became the inputs.
+    """
+
+    name: str
+    kind: Kind
+    train: Split
+    validation: Split | None = None
+    test: Split | None = None
+    classes: int = 0
+    labels: tuple[Any, ...] | None = None
+    stream: str = ""
+    scaling: Scaling = Scaling()  # noqa: RUF009  (frozen, without state)
+    encoding: Encoding | None = None
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{len(split)} {name}" for name, split in self.splits())
+        return f"Task({self.name!r}, {self.kind}, inputs {self.input_shape}, {sizes} samples)"
+
+    def fingerprint(self) -> str:
+        """A hash of what is learned from: two tasks with the same one are the same."""
+        described = (self.kind, self.classes, self.labels, self.train.x.shape, self.scaling)
+        digest = hashlib.sha256(repr(described).encode())
+        for tensor in (self.train.x, self.train.y):
+            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+    def lean(self) -> Task:
+        """The task for evaluation on test data: with no more than one training sample of each class."""
+        keep = [int((self.train.y == c).nonzero()[0]) for c in range(self.classes)] or [0]
+        return replace(self, train=Split(self.train.x[keep], self.train.y[keep]), validation=None)
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        return tuple(self.train.x.shape[1:])
+
+    def splits(self) -> Iterator[tuple[str, Split]]:
+        """The splits that are there, with their names."""
+        for name in ("train", "validation", "test"):
+            split = getattr(self, name)
+            if split is not None:
+                yield name, split
+
+    @staticmethod
+    def from_arrays(
+        name: str,
+        x: Any,
+        y: Any,
+        *,
+        validation: tuple[Any, Any] | None = None,
+        test: tuple[Any, Any] | None = None,
+        kind: Kind | None = None,
+        classes: int | None = None,
+        fractions: tuple[float, float, float] = (0.6, 0.2, 0.2),
+        seed: int = 0,
+        divisor: float | None = None,
+        standardize: bool = True,
+        stream: str = "",
+    ) -> Task:
+        """A task from the user's own arrays (numpy, torch, or nested lists).
+
+        x: (n, *shape) features or images (channels first); y: (n,) labels or values.
+        Without `kind`, whole numbers, booleans and strings mean classes and other numbers
+        mean regression. Class labels may be anything: they are numbered in sorted order,
+        unless they already are 0 .. classes-1. If neither `validation` nor `test` is given,
+        the samples are divided at random (from `seed`) by `fractions`, every class alike.
+        Bytes (uint8, as of images) are divided by `divisor` when they are used, without one by the
+        largest byte in x. Values of a regression are standardised for learning by the training
+        values; scores and predictions are in their own units (`standardize=False`: learned as they are).
+        """
+        named = {"train": (x, y), "validation": validation, "test": test}
+        if classes is not None and (isinstance(classes, bool) or not isinstance(classes, int)):
+            raise TaskError(f"task {name!r}: classes={classes!r}; expected a whole number")
+        pairs = {
+            split: (as_features(name, split, pair[0]), as_targets(name, split, pair[1]))
+            for split, pair in named.items()
+            if pair is not None
+        }
+        targets = [labels for _, labels in pairs.values()]
+        kind = kind or infer_kind(targets, classes)
+        if kind not in KINDS:
+            raise TaskError(f"task {name!r}: kind is {kind!r}; expected one of {', '.join(KINDS)}")
+        if kind == "regression":
+            numbered = {split: as_values(name, split, labels) for split, (_, labels) in pairs.items()}
+            labels_of_classes, count = None, 0
+        else:
+            numbered, labels_of_classes, count = number_classes(name, pairs, classes)
+            if kind == "binary" and count != 2:
+                raise TaskError(f"task {name!r}: kind is binary, but there are {count} classes")
+        splits: dict[str, Any] = {}
+        for split, (inputs, _) in pairs.items():
+            target = torch.from_numpy(numbered[split])
+            if len(target) != len(inputs):
+                raise TaskError(
+                    f"task {name!r}, {split}: {len(inputs)} inputs but {len(target)} targets; "
+                    "expected as many targets as inputs"
+                )
+            splits[split] = Split(inputs, target)
+        inputs = splits["train"].x
+        if divisor is None:
+            divisor = float(inputs.max()) or 1.0 if inputs.dtype == torch.uint8 else 1.0
+        elif not divisor > 0 or inputs.dtype != torch.uint8:
+            raise TaskError(
+                f"task {name!r}: divisor={divisor} with inputs of {inputs.dtype}; expected a positive number "
+                "with bytes (uint8)"
+            )
+        scaling = Scaling(divisor)
+        task = Task(
+            name, kind, **splits, classes=count, labels=labels_of_classes, stream=stream, scaling=scaling
+        )
+        if validation is None and test is None:
+            divided: dict[str, Any] = _divide(name, task.train, count, fractions, seed)
+            task = replace(task, **divided)
+        if kind == "regression" and standardize:
+            task = replace(task, scaling=standardized(name, task.train.y.numpy(), divisor))
+        return _warn_of_absent_classes(task)
+
+
+def split_rows(
+    y: Tensor, classes: int, fractions: tuple[float, float, float], seed: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Row numbers of a random train / validation / test division, every class alike."""
+    generator = torch.Generator().manual_seed(seed)
+    groups = [torch.nonzero(y == c).flatten() for c in range(classes)] or [torch.arange(len(y))]
+    parts: tuple[list[Tensor], list[Tensor], list[Tensor]] = ([], [], [])
+    check_fractions(fractions)
+    for rows in groups:
+        rows = rows[torch.randperm(len(rows), generator=generator)]
+        first = round(fractions[0] * len(rows))
+        second = len(rows) if fractions[2] == 0 else round((fractions[0] + fractions[1]) * len(rows))
+        for part, piece in zip(parts, (rows[:first], rows[first:second], rows[second:]), strict=True):
+            part.append(piece)
+    return tuple(torch.cat(part) for part in parts)  # type: ignore[return-value]
+
+
+def standardized(name: str, y: np.ndarray, divisor: float = 1.0) -> Scaling:
+    """Of a regression's training values y."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, spread = float(y.mean()), float(y.std())
+    if not np.isfinite([mean, spread]).all():
+        raise TaskError(f"{name}: target values up to {np.abs(y).max():g} are too large to compute with")
+    return Scaling(divisor, mean, spread or 1.0)
+
+
+def check_fractions(fractions: tuple[float, float, float]) -> None:
+    shares = tuple(fractions) if isinstance(fractions, tuple | list) else ()
+    if len(shares) != 3 or min(shares) < 0 or shares[0] == 0 or abs(sum(shares) - 1) > 1e-6:
+        raise SettingError(
+            f"fractions={fractions}; expected three shares (training, validation, test) adding to 1"
+        )
+
+
+# --- checks and conversions -------------------------------------------------------------------
+
+
+def _check(task: Task) -> None:
+    where = f"task {task.name!r}"
+    if not isinstance(task.name, str) or not task.name:
+        raise TaskError(f"a task's name is a non-empty text; found {task.name!r}")
+    if task.kind not in KINDS:
+        raise TaskError(f"{where}: kind is {task.kind!r}; expected one of {', '.join(KINDS)}")
+    expected = {"binary": task.classes == 2, "regression": task.classes == 0}
+    if not expected.get(task.kind, task.classes >= 2):
+        raise TaskError(
+            f"{where}: kind {task.kind} with classes={task.classes}; expected 2 classes for "
+            "binary, 2 or more for multiclass, 0 for regression"
+        )
+    if task.labels is not None and len(task.labels) != task.classes:
+        raise TaskError(f"{where}: {len(task.labels)} labels for {task.classes} classes")
+    odd = [label for label in task.labels or () if not isinstance(label, str | int | float)]
+    if odd:
+        raise TaskError(f"{where}: label {odd[0]!r} is a {type(odd[0]).__name__}; expected texts or numbers")
+    for name, split in task.splits():
+        _check_split(f"{where}, {name}", split, task)
+    if task.kind != "regression":
+        _check_training_classes(where, task)
+
+
+def _check_split(where: str, split: Split, task: Task) -> None:
+    x, y = split.x, split.y
+    if x.ndim < 2 or (x.numel() == 0 and len(x) > 0):
+        raise TaskError(f"{where}: inputs have shape {tuple(x.shape)}; expected (samples, features...)")
+    if len(x) == 0:
+        raise TaskError(f"{where}: the split is empty; give at least one sample, or no split")
+    if y.shape != (len(x),):
+        raise TaskError(f"{where}: targets have shape {tuple(y.shape)}; expected ({len(x)},)")
+    if tuple(x.shape[1:]) != task.input_shape:
+        raise TaskError(
+            f"{where}: inputs have shape {tuple(x.shape[1:])}, but the training inputs have "
+            f"{task.input_shape}"
+        )
+    if x.is_complex() or x.dtype == torch.bool:
+        raise TaskError(f"{where}: inputs have dtype {x.dtype}; expected floating point or integers")
+    if x.is_floating_point() and not bool(torch.isfinite(x).all()):
+        bad = torch.nonzero(~torch.isfinite(x.flatten(1)).all(1)).flatten()
+        raise TaskError(
+            f"{where}: NaN or infinite inputs in {len(bad)} samples (the first is row "
+            f"{int(bad[0])}); expected finite numbers"
+        )
+    if task.kind == "regression":
+        if not y.is_floating_point() or not bool(torch.isfinite(y).all()):
+            raise TaskError(f"{where}: regression targets must be finite floating-point numbers")
+    elif y.dtype != torch.int64:
+        raise TaskError(f"{where}: labels have dtype {y.dtype}; expected whole numbers (int64)")
+    elif int(y.min()) < 0 or int(y.max()) >= task.classes:
+        raise TaskError(
+            f"{where}: labels run from {int(y.min())} to {int(y.max())}; expected 0 to "
+            f"{task.classes - 1}, since the task has {task.classes} classes"
+        )
+
+
+def _absent_classes(task: Task, split: Split) -> str:
+    present = torch.bincount(split.y, minlength=task.classes) > 0
+    missing = torch.nonzero(~present).flatten().tolist()
+    return ", ".join(str(task.labels[c] if task.labels else c) for c in missing)
+
+
+def _check_training_classes(where: str, task: Task) -> None:
+    if absent := _absent_classes(task, task.train):
+        raise TaskError(
+            f"{where}: no train sample of class {absent}; every class needs at least one training sample"
+        )
+
+
+def _warn_of_absent_classes(task: Task) -> Task:
+    for name, split in task.splits():
+        if task.kind != "regression" and (absent := _absent_classes(task, split)):
+            warnings.warn(f"task {task.name!r}: no {name} sample of class {absent}", stacklevel=3)
+    return task
+
+
+def _divide(
+    name: str, data: Split, classes: int, fractions: tuple[float, float, float], seed: int
+) -> dict[str, Split]:
+    rows = split_rows(data.y, classes, fractions, seed)
+    names = ("train", "validation", "test")
+    empty = [part for part, r, share in zip(names, rows, fractions, strict=True) if share > 0 and not len(r)]
+    if empty:
+        raise TaskError(
+            f"task {name!r}: {len(data)} samples are too few to divide by {fractions}: "
+            f"nothing is left for {', '.join(empty)}"
+        )
+    return {
+        part: Split(data.x[r], data.y[r])
+        for part, r, share in zip(names, rows, fractions, strict=True)
+        if share > 0
+    }

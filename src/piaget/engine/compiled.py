@@ -1,0 +1,163 @@
+"""Steps as machine code: a whole step compiled once, and kept on disk.
+
+A step is traced to a graph of elementary operations, forward, backward and Adam together, and compiled
+ahead of time by PyTorch's own compiler (AOTInductor) into one file, which is called with a flat list of
+tensors: nothing is traced or checked again when it runs. The file is found again, also by other
+processes, by a key of all that it depends on. Where it cannot be made (no C++ compiler, an operation
+that cannot be traced), the step is run as it is, with the same results up to rounding.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import logging
+import os
+import platform
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import filelock
+import torch
+from platformdirs import user_cache_path
+from torch import Tensor
+
+from piaget.errors import CompileNote
+from piaget.method.trees import Tree, leaves, rebuild
+
+CompileMode = Literal["auto", "always", "never"]
+Compiled = Callable[[list[Tensor]], Any]  # takes the leaves of the arguments' tree; writes into some
+
+_ready: dict[Any, Compiled | None] = {}  # in this process, by key; None: it cannot be compiled
+
+
+def compiled(step: Callable[..., None], arguments: Tree) -> Compiled | None:
+    """The step as machine code for arguments of this form, or None. `step(**arguments)` is the original."""
+    name = _key(step, arguments)
+    # What the description of a user's own part leaves out may be anything: the object itself tells.
+    key = name if _is_ours(step) else (name, step)
+    if key not in _ready:
+        path = _folder() / name if _is_ours(step) else Path(_scratch().name) / f"{name}-{len(_ready)}"
+        try:
+            _ready[key] = _made(step, arguments, path.with_suffix(".pt2"))
+        except Exception as error:  # whatever the compiler's reason: there is another way
+            _ready[key] = None
+            message = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            warnings.warn(
+                f"a step could not be compiled, and runs slower: {message}", CompileNote, stacklevel=2
+            )
+    return _ready[key]
+
+
+def _folder() -> Path:
+    return user_cache_path("piaget") / "compiled"
+
+
+@functools.cache
+def _scratch() -> tempfile.TemporaryDirectory[str]:
+    """For steps with a user's own parts, whose code may change: they are not kept."""
+    return tempfile.TemporaryDirectory(prefix="piaget-compiled-")
+
+
+# --- what a compiled step depends on --------------------------------------------------------------------
+
+
+def _is_ours(part: Any) -> bool:
+    """Is it made of the library's own parts alone? Then its description says all."""
+    if dataclasses.is_dataclass(part) and not isinstance(part, type):
+        ours = type(part).__module__.split(".")[0] == "piaget"
+        return ours and all(_is_ours(getattr(part, field.name)) for field in dataclasses.fields(part))
+    if isinstance(part, tuple):
+        return all(_is_ours(one) for one in part)
+    return part is None or isinstance(part, bool | int | float | str)
+
+
+def _key(step: Callable[..., None], arguments: Tree) -> str:
+    form = [(tuple(t.shape), t.stride(), str(t.dtype), str(t.device)) for t in leaves(arguments)]
+    names = _names(arguments)
+    text = repr((step, names, form, torch.get_num_threads(), torch.__version__, _sources(), _processor()))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _names(tree: Tree) -> list[Any]:
+    return [(key, _names(value)) if isinstance(value, dict) else key for key, value in tree.items()]
+
+
+@functools.cache
+def _sources() -> str:
+    """The code that a step may consist of: all of the rooms `method` and `engine`."""
+    digest = hashlib.sha256()
+    house = Path(__file__).parent.parent
+    for path in sorted([*house.glob("method/*.py"), *house.glob("engine/*.py")]):
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+@functools.cache
+def _processor() -> str:
+    """Machine code is for one kind of processor; a cache folder may be shared by several."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return f"{platform.machine()} {platform.processor()}"
+    return next((line for line in lines if line.startswith(("flags", "Features"))), platform.machine())
+
+
+# --- making it ------------------------------------------------------------------------------------------
+
+
+def _made(step: Callable[..., None], arguments: Tree, path: Path) -> Compiled:
+    """From its file, which several processes may want at the same time."""
+    if not all(tensor.is_contiguous() for tensor in leaves(arguments)):
+        raise ValueError("its arguments are not contiguous")  # which the machine code takes for granted
+    if (found := _load(path)) is not None:
+        return found
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with filelock.FileLock(path.with_suffix(".lock")):
+        found = _load(path)
+        if found is None:
+            _compile(step, arguments, path)
+            found = _load(path)
+    if found is None:
+        raise RuntimeError(f"{path} was made, but cannot be loaded")
+    return found
+
+
+def _compile(step: Callable[..., None], arguments: Tree, path: Path) -> None:
+    from torch._inductor import aoti_compile_and_package
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    logging.getLogger("piaget").info("compiling a step, for up to a minute; kept in %s", path.parent)
+
+    def flat(*tensors: Tensor) -> tuple[()]:
+        step(**rebuild(arguments, tensors))
+        return ()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the compiler's own affairs
+        example = tuple(t.clone() for t in leaves(arguments))  # tracing runs the step
+        graph = make_fx(flat)(*example)
+        program = torch.export.export(graph, example)
+        temporary = path.with_name(f"{path.stem}-{os.getpid()}.pt2")
+        options = {
+            "cpp.threads": torch.get_num_threads(),
+            "aot_inductor.compile_wrapper_opt_level": "O0",  # around the kernels: nothing worth optimizing
+        }
+        aoti_compile_and_package(program, package_path=str(temporary), inductor_configs=options)
+    os.replace(temporary, path)
+
+
+def _load(path: Path) -> Compiled | None:
+    """None: it is not there, or damaged."""
+    from torch._inductor import aoti_load_package
+
+    if not path.is_file():
+        return None
+    try:
+        return aoti_load_package(str(path)).loader.run  # past a wrapper that sorts arguments
+    except RuntimeError:
+        return None

@@ -1,0 +1,51 @@
+"""Randomness of one run, drawn outside the learning step and handed in as tensors.
+
+Dropout needs one random bit a unit: the bits are drawn as bytes (packed eight to one) for a
+whole epoch, and unpacked in the step. A run draws only for its own components and batches, so
+it gets the same bits alone, in a cohort, and after a resume.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from piaget.method.components import Components, Shape
+
+
+def packed_bytes(shapes: Sequence[Shape]) -> int:
+    """Bytes for the dropout bits of one component and one sample, over all depths."""
+    return math.ceil(sum(math.prod(shape) for shape in shapes) / 8)
+
+
+def draw_bits(generator: torch.Generator, shape: Shape, dropout: float) -> Tensor:
+    """Packed bits (*shape, uint8), each 1 ("keep") with probability 1 - dropout."""
+    if dropout == 0.5:
+        words = torch.randint(-(2**63), 2**63 - 1, (math.ceil(math.prod(shape) / 8),), generator=generator)
+        return words.view(torch.uint8)[: math.prod(shape)].view(shape)
+    bits = torch.rand(*shape, 8, generator=generator) >= dropout
+    return (bits.to(torch.uint8) << torch.arange(8, dtype=torch.uint8)).sum(-1, dtype=torch.uint8)
+
+
+@functools.cache
+def _table(dropout: float, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """(256, 8): the dropout multipliers of the eight bits of every byte."""
+    bits = (torch.arange(256)[:, None] >> torch.arange(8)) & 1
+    return (bits.to(dtype) / (1 - dropout)).to(device)
+
+
+def unpack(packed: Tensor, shapes: Sequence[Shape], kind: Components, dtype: torch.dtype) -> list[Tensor]:
+    """Packed bits (B, k, bytes) -> per depth the dropout multipliers (B, k, *shape)."""
+    # One look-up of eight numbers a byte, instead of shifting, masking, converting and scaling.
+    table = _table(kind.dropout, dtype, packed.device)
+    keep = torch.nn.functional.embedding(packed.int(), table).flatten(-2)
+    sizes = [math.prod(shape) for shape in shapes]
+    found = []
+    for part, shape in zip(keep[..., : sum(sizes)].split(sizes, -1), shapes, strict=True):
+        order = kind.in_memory(torch.empty(shape, device="meta")).shape
+        found.append(kind.from_memory(part.unflatten(-1, order)) if shape else part[..., 0])
+    return found

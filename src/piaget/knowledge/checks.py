@@ -1,0 +1,75 @@
+"""Does a task fit a learner? Asked before any training."""
+
+from __future__ import annotations
+
+import torch
+
+from piaget.data.tasks import Task
+from piaget.errors import SettingError, TaskError
+from piaget.knowledge.state import Progress, State
+from piaget.method.objective import output_width
+from piaget.method.settings import Settings
+
+
+def check_task(settings: Settings, state: State, task: Task, expanding: bool) -> None:
+    """Raises an error that names the task, if it cannot be learned (`expanding`: with expansion)."""
+    where = f"task {task.name!r}"
+    if task.name in state.records or task.name in state.pending:
+        raise TaskError(f"{where}: a task of this name was given before; names must differ")
+    if state.progress is not None:
+        raise TaskError(
+            f"{where}: the learner is in the middle of {state.progress.tasks[-1]!r}; give it that "
+            "task again to finish it first"
+        )
+    if expanding and task.validation is None:
+        raise TaskError(
+            f"{where}: there is no validation split, but new components are judged by it; give "
+            "validation data, or use the algorithm 'compositional'"
+        )
+    try:
+        _check_inputs(settings, state, task)
+    except (TaskError, SettingError) as error:
+        raise type(error)(f"{where}: {error}") from None
+
+
+def check_same(progress: Progress, task: Task) -> None:
+    """On resuming: is it the task that was begun?"""
+    if task.fingerprint() != progress.fingerprints[task.name]:
+        raise TaskError(
+            f"task {task.name!r}: its training data is not that with which learning it began; "
+            "expected the same task, to carry on"
+        )
+
+
+def _check_inputs(settings: Settings, state: State, task: Task) -> None:
+    model = settings.model
+    for name, split in task.splits():
+        narrow = split.x.is_floating_point() and split.x.dtype != settings.torch_dtype
+        if narrow and not bool(torch.isfinite(split.x.to(settings.torch_dtype)).all()):
+            raise TaskError(f"{name}: inputs are too large for {settings.dtype}; expected finite numbers")
+    if settings.encoder == "none":
+        model.components.check_input(task.input_shape)
+    shapes = model.shapes(task.input_shape)
+    if any(size < 1 for shape in shapes for size in shape):
+        raise TaskError(
+            f"inputs of shape {task.input_shape} shrink to {shapes} on the way through "
+            f"{settings.depth} depths; expected larger images or less depth"
+        )
+    shared = "encoder" if settings.encoder == "shared" else "set of features"
+    if settings.encoder == "shared" or model.components.whole_model:
+        known = [r.input_shape for r in state.records.values()]
+        known += [t.input_shape for t in state.pending.values()]
+        if known and tuple(known[0]) != task.input_shape:
+            raise TaskError(
+                f"inputs have shape {task.input_shape}, but all tasks share one {shared}, for "
+                f"inputs of shape {tuple(known[0])}"
+            )
+    outputs = output_width(task.kind, task.classes)
+    if settings.decoder == "shared" and state.io and len(state.io["decoder"]["bias"]) < outputs:
+        raise TaskError(
+            f"the task needs {outputs} outputs, but all tasks share one decoder with "
+            f"{len(state.io['decoder']['bias'])}"
+        )
+    # Drawing parameters (from a generator of its own) finds what else does not fit.
+    probe = torch.Generator().manual_seed(0)
+    model.draw_own(probe, task.input_shape, 1, outputs, settings.torch_dtype)

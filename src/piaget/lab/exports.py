@@ -1,0 +1,262 @@
+"""Scores of runs in TensorBoard and MLflow.
+
+Training knows nothing of them: an exporter reads what runs have written (rows.csv, which only grows), also
+while they write. Each run folder keeps, in export-tensorboard.json or export-mlflow.json, how far it was sent
+where: whoever exports it again sends only what is new.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import uuid
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import filelock
+
+from piaget.errors import LoadError
+from piaget.knowledge.storage import write_atomically
+from piaget.lab.folder import at_work, read_description
+from piaget.lab.sinks import ACTIVE, BATCH, Point, Run, Sink, clean, modified
+
+COLUMNS = {"trained", "epoch", "evaluated", "split", "metric", "value"}  # those that are needed here
+
+
+@dataclass
+class _Note:
+    """How far a run was sent to a target."""
+
+    place: str
+    size: int = 0  # so many bytes of rows
+    trained: str = ""  # the last task,
+    offset: int = 0  # the step at which it began
+    step: int = 0  # and the last step
+    sending: float | None = None  # the time given to what is on its way; None: all has arrived
+    status: str | None = None
+
+
+class Exporter:
+    """Sends the rows of all runs in folders and below them. Asking it again and again costs little."""
+
+    def __init__(self, roots: Path | Sequence[Path], sink: Sink) -> None:
+        given = [roots] if isinstance(roots, Path) else list(roots)
+        self.roots = [root.resolve() for root in given]
+        self.sink = sink
+        self.statuses: dict[Path, str] = {}  # of all runs, at the last update
+        self.at_work = False  # was anything going on then?
+        self._versions: dict[Path, tuple[int, int]] = {}  # of run.json
+        self._descriptions: dict[Path, dict[str, Any]] = {}
+        self._seen: dict[Path, tuple[int, str]] = {}  # what there was to send: the size, the status
+
+    def update(self) -> int:
+        """Sends what is new: so many rows."""
+        found = {folder: root for root in self.roots for folder in _run_folders(root)}
+        # Looked at before the rows: what has ended by then has written all of them. A sweep holds a lock
+        # above its runs, also while none of them is running.
+        above = {p for run, root in found.items() for p in run.parents if p.is_relative_to(root)}
+        sweeping = any(at_work(folder) for folder in above)
+        self.statuses = {folder: self._status(folder) for folder in found}
+        self.at_work = sweeping or any(status in ACTIVE for status in self.statuses.values())
+        return sum(self._update(folder, root) for folder, root in found.items())
+
+    def close(self) -> None:
+        self.sink.close()
+
+    def _status(self, folder: Path) -> str:
+        status = self._describe(folder)
+        if status not in ACTIVE:
+            return status
+        if self.statuses.get(folder) == "interrupted" or not at_work(folder):
+            # It may have ended between the two looks.
+            return "interrupted" if self._describe(folder) in ACTIVE else self._describe(folder)
+        return status
+
+    def _describe(self, folder: Path) -> str:
+        """Reads run.json if it has changed; its status."""
+        try:
+            found = (folder / "run.json").stat()
+        except OSError as error:
+            raise LoadError(f"{folder / 'run.json'} cannot be read: {error}") from error
+        version = found.st_mtime_ns, found.st_ino  # two versions may be of the same moment
+        if self._versions.get(folder) != version:
+            self._descriptions[folder] = read_description(folder)
+            self._versions[folder] = version
+            self.statuses.pop(folder, None)
+        return str(self._descriptions[folder]["status"])
+
+    def _update(self, folder: Path, root: Path) -> int:
+        rows, status = folder / "rows.csv", self.statuses[folder]
+        there = rows.stat().st_size if rows.is_file() else 0, status
+        if self._seen.get(folder) == there:
+            return 0
+        with filelock.FileLock(folder / f".export-{self.sink.name}.lock"):  # of two exporters, one at a time
+            kept = _Kept(folder / f"export-{self.sink.name}.json", self.sink.target)
+            run = Run(folder, self._name(folder, root), kept.id, self._descriptions[folder], status)
+            sent = self._send(run, rows, kept)
+        self._seen[folder] = there
+        return sent
+
+    def _name(self, folder: Path, root: Path) -> str:
+        base = root if len(self.roots) == 1 else Path(os.path.commonpath(self.roots))
+        return folder.name if folder == base else folder.relative_to(base).as_posix()
+
+    def _send(self, run: Run, rows: Path, kept: _Kept) -> int:
+        place, still_there = self.sink.begin(run, kept.note.place if kept.note else None)
+        note = kept.note if kept.note and still_there else _Note(place)
+        # A second attempt has the time of the first: so MLflow knows a number that it has.
+        again, when = note.sending is not None, note.sending or modified(rows)
+        count, waiting = 0, deque(_moments(rows, note.size, whole=run.status == "done"))
+        if waiting and not again:
+            note.sending = when
+            kept.keep(note)
+        while waiting:
+            points: list[Point] = []
+            while waiting and len(points) < BATCH:
+                moment, end = waiting.popleft()
+                points += _points(moment, note, self.sink.odd)
+                note.size, count = end, count + len(moment)
+            self.sink.send(place, points, when, again)
+            again = False
+            note.sending = when if waiting else None
+            kept.keep(note)
+        if note.status != run.status:
+            self.sink.show(run, place)
+            note.status = run.status
+            kept.keep(note)
+        return count
+
+
+def _run_folders(root: Path) -> list[Path]:
+    folders = sorted(path.parent for path in root.rglob("run.json"))
+    if not folders:
+        raise LoadError(f"{root} holds no runs: there is no run.json in it or below it")
+    return folders
+
+
+class _Kept:
+    """The file in a run folder that keeps how far it was sent; `note` is about one target."""
+
+    def __init__(self, path: Path, target: str) -> None:
+        self.path, self.target = path, target
+        data: dict[str, Any] = {"run": uuid.uuid4().hex, "targets": {}}
+        try:
+            if path.is_file():
+                data = json.loads(path.read_text())
+            self.id, self.targets = str(data["run"]), dict(data["targets"])
+            self.note = _Note(**self.targets[target]) if target in self.targets else None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise LoadError(
+                f"{path} is damaged ({error}); without this file, everything is sent again"
+            ) from error
+        if not path.is_file():
+            self._write()  # the run is known by this id before anything is sent
+
+    def keep(self, note: _Note) -> None:
+        self.targets[self.target] = asdict(note)
+        self._write()
+
+    def _write(self) -> None:
+        write_atomically(self.path, json.dumps({"run": self.id, "targets": self.targets}, indent=1).encode())
+
+
+# --- rows as points -----------------------------------------------------------------------------------
+
+
+class _Score(NamedTuple):
+    trained: str
+    epoch: int
+    evaluated: str
+    split: str
+    metric: str
+    value: float
+
+
+def _moments(path: Path, start: int, whole: bool) -> Iterator[tuple[list[_Score], int]]:
+    """New rows, those of one epoch together, and where they end.
+
+    An epoch is complete with the number of components, or if another follows, or if the run is `whole`.
+    """
+    rows: list[_Score] = []
+    end = start
+    for row, position in _new_rows(path, start):
+        if rows and (row.trained, row.epoch) != (rows[-1].trained, rows[-1].epoch):
+            yield rows, end
+            rows = []
+        rows.append(row)
+        end = position
+        if not row.evaluated:
+            yield rows, end
+            rows = []
+    if rows and whole:
+        yield rows, end
+
+
+def _new_rows(path: Path, start: int) -> Iterator[tuple[_Score, int]]:
+    """Rows behind byte `start`, and where each ends."""
+    if not path.is_file():
+        return
+    with open(path, "rb") as handle:
+        header = handle.readline()
+        first = handle.tell()
+        if start > first:
+            handle.seek(start - 1)
+            before = handle.read(1)
+            if not before:
+                return  # what a crash left was cut off; it is being written again
+            if before != b"\n":
+                raise LoadError(f"{path} was changed after its rows were sent: they only ever grow")
+        data = handle.read()
+    if not header.endswith(b"\n"):
+        return
+    names = header.decode(errors="replace").rstrip("\n").split(",")
+    if not set(names) >= COLUMNS:
+        raise LoadError(f"{path} has the columns {', '.join(names)}; expected {', '.join(sorted(COLUMNS))}")
+    for line, end in _lines(data):
+        yield _parse(path, names, line), max(start, first) + end
+
+
+def _lines(data: bytes) -> Iterator[tuple[bytes, int]]:
+    """Complete lines, and where they end. A name in quotes may have line breaks."""
+    start = last = quotes = 0
+    while end := data.find(b"\n", last) + 1:
+        quotes += data.count(b'"', last, end)
+        last = end
+        if quotes % 2 == 0:
+            yield data[start:end], end
+            start = end
+
+
+def _parse(path: Path, names: Sequence[str], line: bytes) -> _Score:
+    try:
+        (values,) = csv.reader(io.StringIO(line.decode(), newline=""))
+        row = dict(zip(names, values, strict=True))
+        return _Score(
+            row["trained"], int(row["epoch"]), row["evaluated"], row["split"], row["metric"],
+            float(row["value"]),
+        )  # fmt: skip
+    except (ValueError, csv.Error) as error:
+        raise LoadError(f"{path}: the line {line!r} is no row: {error}") from error
+
+
+def _points(rows: Sequence[_Score], note: _Note, odd: re.Pattern[str]) -> list[Point]:
+    """All numbers of one epoch, and their means over tasks. Steps are epochs of the whole stream."""
+    if rows[0].trained != note.trained:
+        note.trained, note.offset = rows[0].trained, note.step
+    note.step = note.offset + rows[0].epoch
+    points, values = [], dict[str, list[float]]()
+    for row in rows:
+        kind = "/".join(clean(part, odd) for part in (row.metric, row.split) if part)
+        if row.evaluated:
+            values.setdefault(kind, []).append(row.value)
+            points.append(Point(f"{kind}/{clean(row.evaluated, odd)}", note.step, row.value))
+        else:
+            points.append(Point(kind, note.step, row.value))
+    means = [Point(f"{kind}/mean", note.step, sum(found) / len(found)) for kind, found in values.items()]
+    return points + means

@@ -1,0 +1,267 @@
+"""Runs: learners of one method over streams, kept on disk so that nothing is lost.
+
+A run is one stream, method and seed. It has a folder of its own:
+
+    run.json     configuration, versions, machine, times, status
+    rows.csv     all scores, one a line; it only grows
+    log.txt      what happened, for people
+    learner/     the learner, when the run is done
+
+Runs of one call are trained together as a cohort. Until it is done, its checkpoint is in the folder of
+its first run: checkpoint/.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from piaget.cohort import Cohort
+from piaget.data.tasks import Stream, Task
+from piaget.errors import LoadError, SettingError
+from piaget.lab import checkpoint, folder
+from piaget.lab.progress import Progress, Tracker, duration, score
+from piaget.lab.row_file import RowFile, read_rows
+from piaget.learner import Learner
+from piaget.method.settings import to_json
+from piaget.scoring import probing
+from piaget.scoring.watch import EpochReport, Row
+
+OnProgress = Callable[[Progress], None]
+
+
+@dataclass
+class _Run:
+    folder: Path
+    learner: Learner
+    stream: Stream
+
+    @property
+    def seed(self) -> int:
+        return self.learner.settings.seed
+
+
+def run(
+    learners: Sequence[Learner],
+    streams: Sequence[Stream],
+    out: Path,
+    configuration: dict[str, Any],
+    on_progress: OnProgress | None = None,
+    data_dir: str | None = None,
+    together: int | None = None,
+) -> list[Path]:
+    """Learns all tasks of each stream with its learner; the folders of the runs.
+
+    together: runs that are trained as one cohort, at most (default: what is fastest for the components).
+
+    Called again with the same configuration after any interruption, it goes on from the last checkpoint
+    and ends with the same rows and learners. Finished, it does nothing.
+    """
+    seeds = [learner.settings.seed for learner in learners]
+    folders = run_folders(out, seeds)
+    made = [_Run(*parts) for parts in zip(folders, learners, streams, strict=True)]
+    runs = {one.seed: one for one in made}
+    with folder.only_one(folders):
+        for one in runs.values():
+            learner = to_json(one.learner.settings)
+            folder.begin(one.folder, configuration, one.seed, learner, data_dir=data_dir)
+        # In the same company as before an interruption: then the same numbers come out.
+        cohorts = begun_cohorts(out, seeds)
+        begun = {seed for cohort in cohorts for seed in cohort}
+        new = [seed for seed, one in runs.items() if seed not in begun and not is_done(one.folder)]
+        size = together or learners[0].settings.components.together
+        cohorts += [new[i : i + size] for i in range(0, len(new), size)]
+        for i, cohort in enumerate(cohorts):
+            tell = None if on_progress is None else partial(_tell, on_progress, i, len(cohorts))
+            _train([runs[seed] for seed in cohort], configuration["every"], tell)
+    return folders
+
+
+def _tell(on_progress: OnProgress, i: int, cohorts: int, progress: Progress) -> None:
+    """The progress of one cohort as that of all of them, which take as long as this one."""
+    left = progress.left
+    if left is not None and progress.done > 0:
+        left += (cohorts - 1 - i) * progress.seconds / progress.done
+    done, begun_at = (i + progress.done) / cohorts, (i + progress.begun_at) / cohorts
+    on_progress(replace(progress, done=done, begun_at=begun_at, left=left))
+
+
+def run_folders(out: Path, seeds: Sequence[int]) -> list[Path]:
+    return [out / f"seed-{seed}" for seed in seeds]
+
+
+def is_done(path: Path) -> bool:
+    """A description that cannot be read is not done: whoever runs it will say so."""
+    with contextlib.suppress(LoadError):
+        return folder.read_description(path)["status"] == "done"
+    return False
+
+
+def begun_cohorts(out: Path, seeds: Sequence[int]) -> list[list[int]]:
+    """The interrupted cohorts among these seeds."""
+    found = []
+    for path in sorted(out.glob("seed-*/checkpoint")):
+        begun = checkpoint.seeds(path)
+        if not begun or not set(begun) & set(seeds):
+            continue
+        if all(is_done(one) for one in run_folders(out, begun)):
+            checkpoint.remove(path)  # a crash at the very end left it
+        elif not set(begun) <= set(seeds):
+            raise SettingError(
+                f"{out}: seeds {begun} were interrupted, and must be among those to go on with"
+            )
+        else:
+            found.append(begun)
+    return found
+
+
+def _train(runs: Sequence[_Run], every: int | None, on_progress: OnProgress | None) -> None:
+    """Runs that are trained together, from their checkpoint, if there is one, to their end."""
+    place = runs[0].folder / "checkpoint"
+    learners, streams = [one.learner for one in runs], [one.stream for one in runs]
+    kept = checkpoint.load(place, learners, streams)
+    tracker = Tracker(len(streams[0]), kept.done, kept.seconds) if kept else Tracker(len(streams[0]))
+    files = [RowFile(one.folder / "rows.csv", kept.sizes[i] if kept else None) for i, one in enumerate(runs)]
+    tracker.rows(read_rows([file.path for file in files]))
+    for one in runs:
+        together = [other.seed for other in runs]
+        folder.note(one.folder, status="running", error=None, together=together)
+        folder.log(one.folder, f"goes on at {100 * tracker.done:.1f} %" if kept else f"begins: {together=}")
+    try:
+        tasks = _learn(runs, Keeper(place, learners, files, tracker), every, on_progress)
+        for one, file, known in zip(runs, files, tasks, strict=True):
+            # Without a checkpoint: a run that is killed now goes on before these rows, and writes them again.
+            file.append(list(probing.rows(one.learner, known)))
+    except BaseException as error:
+        status, trace = _how_it_ended(error)
+        with contextlib.suppress(OSError):  # the disk may be full
+            for one in runs:
+                folder.note(one.folder, status=status, error=trace)
+                folder.log(
+                    one.folder, f"{status} at {100 * tracker.done:.1f} %" + (f"\n{trace}" if trace else "")
+                )
+        raise
+    for one in runs:
+        one.learner.save(one.folder / "learner")
+        folder.note(
+            one.folder, status="done", finished=folder.now(), seconds=round(tracker.seconds, 3),
+            peak_memory=_peak_memory(), steps=one.learner._state.steps,
+        )  # fmt: skip
+        folder.log(one.folder, f"done in {duration(tracker.seconds)}")
+    checkpoint.remove(place)
+
+
+def _how_it_ended(error: BaseException) -> tuple[str, str | None]:
+    """`interrupted` by the user, `stopped` by the system (a full disk), or `failed`."""
+    if not isinstance(error, Exception):
+        return "interrupted", None
+    return "stopped" if isinstance(error, OSError) else "failed", traceback.format_exc()
+
+
+def _learn(
+    runs: Sequence[_Run], keeper: Keeper, every: int | None, on_progress: OnProgress | None
+) -> list[list[Task]]:
+    """The tasks of each run, for evaluation."""
+    past: list[list[Task]] = [[] for _ in runs]  # without most of their training data
+    for i in range(len(runs[0].stream)):
+        tasks = [one.stream[i] for one in runs]
+        # Learners that went on alone may have finished a task that others are still at.
+        todo = [r for r, task in enumerate(tasks) if not _has(runs[r].learner, task)]
+        if todo:
+            keeper.tracker.current = {runs[r].seed: tasks[r].name for r in todo}
+            Cohort([runs[r].learner for r in todo]).learn(
+                [tasks[r] for r in todo],
+                evaluate_on=[[*past[r], tasks[r]] for r in todo],
+                every=every,
+                on_epoch=partial(_on_epoch, i + 1, runs[todo[0]].seed, keeper.tracker, on_progress),
+                on_row=keeper.row,
+                keeper=keeper,
+            )
+            keeper.keep()
+            for r in todo:
+                _log_task(runs[r], i, tasks[r].name, keeper.tracker)
+            if on_progress is not None and keeper.tracker.began(i + 1):
+                on_progress(keeper.tracker.progress())  # with what was evaluated since
+        past = [[*earlier, task.lean()] for earlier, task in zip(past, tasks, strict=True)]
+    return past
+
+
+def _on_epoch(
+    task: int, first: int, tracker: Tracker, on_progress: OnProgress | None, report: EpochReport
+) -> None:
+    """All runs of a cohort are at the same epoch: the first one speaks for them."""
+    if report.seed == first:
+        tracker.epoch(task, report)
+        if on_progress is not None and tracker.due():
+            on_progress(tracker.progress())
+
+
+def _has(learner: Learner, task: Task) -> bool:
+    """Learned, or waiting for the other initial tasks, and not the one being learned."""
+    progress = learner._state.progress
+    if progress is not None and progress.tasks[-1] == task.name:
+        return False
+    return task.name in learner.tasks or task.name in learner.pending
+
+
+def _log_task(one: _Run, i: int, name: str, tracker: Tracker) -> None:
+    metric, current, past = tracker.latest({one.seed: name})
+    scores = [
+        f"{score(metric, current)} on it" if current is not None else "waits for the other initial ones"
+    ]
+    scores += [f"{score(metric, past)} on the others"] if past is not None and current is not None else []
+    components = f"{one.learner.components} components; " if one.learner.components else ""
+    text = f"task {i + 1} of {len(one.stream)}, {name}: {', '.join(scores)}; {components}"
+    folder.log(one.folder, text + f"{duration(tracker.seconds)} so far")
+
+
+def _peak_memory() -> int | None:
+    """Bytes, of the whole process so far."""
+    try:
+        import resource
+    except ImportError:  # not on every system
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+class Keeper:
+    """Keeps learners and rows together: rows are on disk before the checkpoint that counts them."""
+
+    SHARE = 0.03  # of the time may be spent on keeping: of very short epochs, not every one is kept
+
+    def __init__(
+        self, place: Path, learners: Sequence[Learner], files: Sequence[RowFile], tracker: Tracker
+    ) -> None:
+        self.place, self.learners, self.files, self.tracker = place, learners, files, tracker
+        self.rows: dict[int, list[Row]] = {learner.settings.seed: [] for learner in learners}
+        self.cost, self.last = 0.0, time.monotonic()
+        self.began: float | None = None  # bringing the states up to date is part of the cost
+
+    def row(self, row: Row) -> None:
+        self.rows[row["seed"]].append(row)
+        self.tracker.rows([row])
+
+    def due(self) -> bool:
+        now = time.monotonic()
+        due = now - self.last >= self.cost / self.SHARE
+        self.began = now if due else None
+        return due
+
+    def keep(self) -> None:
+        start = time.monotonic() if self.began is None else self.began
+        for learner, file in zip(self.learners, self.files, strict=True):
+            rows = self.rows[learner.settings.seed]
+            file.append(rows)
+            rows.clear()
+        kept = checkpoint.Kept([file.size for file in self.files], self.tracker.done, self.tracker.seconds)
+        checkpoint.save(self.place, self.learners, kept)
+        self.last = time.monotonic()
+        self.cost, self.began = self.last - start, None

@@ -1,0 +1,1 @@
+"""What a method is: its parts, and the network they make."""

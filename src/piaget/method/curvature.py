@@ -1,0 +1,122 @@
+"""Kronecker-factored curvature of the components: measured here, used by `KroneckerEWC`.
+
+A component is applied once per depth, and every application counts: the factors are taken from
+the gradient of a whole sample with respect to the component, which sums over all depths (and
+image positions). For samples n with gradients G_n (out, in), the Fisher block of one component is
+F = 1/N sum_n vec(G_n) vec(G_n)^T. The factors L (out, out) and R (in, in) are those of the
+Kronecker product nearest to F in the Frobenius norm (Van Loan & Pitsianis), found by alternating
+least squares: with R fixed, the best L is mean_n G_n R G_n^T / |R|^2, and the other way round.
+Weight and bias of a layer form one matrix [weight | bias].
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from piaget.data.tasks import Kind
+from piaget.method.model import Model
+from piaget.method.objective import describe, output_width, probabilities, sample_losses, target_rows
+from piaget.method.trees import Tree
+
+
+def as_matrices(params: Tree, lead: int = 1) -> dict[str, Tensor]:
+    """Parameters -> matrices (*lead axes, out, in), biases joined to their weights."""
+    matrices = {}
+    for name, p in params.items():
+        if _joined_weight(name, params) is not None:
+            continue  # a bias that goes with its weight
+        rows = p.shape[lead] if p.ndim > lead else 1
+        matrix = p.reshape(*p.shape[:lead], rows, -1)
+        bias = params.get(_bias_name(name))
+        if bias is not None and _joined_weight(_bias_name(name), params) == name:
+            matrix = torch.cat([matrix, bias.unsqueeze(-1)], -1)
+        matrices[name] = matrix
+    return matrices
+
+
+def from_matrices(matrices: dict[str, Tensor], like: Tree, lead: int = 1) -> Tree:
+    """The inverse of `as_matrices`, for parameters shaped as `like`."""
+    params = {}
+    for name, p in like.items():
+        weight = _joined_weight(name, like)
+        if weight is not None:
+            params[name] = matrices[weight][..., -1]
+        else:
+            columns = p[(0,) * (lead + 1)].numel() if p.ndim > lead else 1
+            params[name] = matrices[name][..., :columns].reshape(p.shape)
+    return params
+
+
+def _bias_name(weight: str) -> str:
+    return weight.removesuffix("weight") + "bias"
+
+
+def _joined_weight(name: str, params: Tree) -> str | None:
+    """The weight that the bias `name` is joined to, if it is such a bias."""
+    weight = name.removesuffix("bias") + "weight"
+    joins = name.endswith("bias") and weight in params and params[weight].ndim > params[name].ndim
+    return weight if joins else None
+
+
+def nearest_kronecker(gradients: Tensor, rounds: int = 200) -> tuple[Tensor, Tensor]:
+    """Gradients (N, k, out, in) of N samples -> factors L (k, out, out), R (k, in, in)."""
+    n, _, _, inputs = gradients.shape
+    tolerance = 100 * torch.finfo(gradients.dtype).eps
+    right = torch.eye(inputs, dtype=gradients.dtype, device=gradients.device).expand(
+        gradients.shape[1], -1, -1
+    )
+    left = None
+    for _ in range(rounds):
+        old = left
+        left = torch.einsum("nkoi,kij,nkpj->kop", gradients, right, gradients) / n / _norm2(right)
+        right = torch.einsum("nkoi,kop,nkpj->kij", gradients, left, gradients) / n / _norm2(left)
+        if old is not None and bool((left - old).norm() <= tolerance * left.norm()):
+            break
+    return left, right  # type: ignore[return-value]
+
+
+def _norm2(matrix: Tensor) -> Tensor:
+    """Squared Frobenius norms (k, 1, 1); 1 for a zero matrix, whose partner is zero too."""
+    norm2 = matrix.square().sum((-2, -1), keepdim=True)
+    return torch.where(norm2 == 0, 1.0, norm2)
+
+
+def draw_labels(kind: Kind, out: Tensor, generator: torch.Generator) -> Tensor:
+    """Labels (N,) drawn from the predictions; regression needs none."""
+    if kind == "regression":
+        return torch.zeros(len(out), dtype=out.dtype, device=out.device)
+    chances = probabilities(kind, out).cpu().double()
+    return torch.multinomial(chances, 1, generator=generator)[:, 0].to(out.device)
+
+
+def sample_gradients(
+    model: Model,
+    params: Tree,
+    visible: Tensor,
+    kind: Kind,
+    classes: int,
+    x: Tensor,
+    generator: torch.Generator,
+) -> Tree:
+    """Gradients (N, k, ...) whose mean outer product estimates the Fisher information.
+
+    Labels are drawn from the model's own predictions, one a sample. Squared error is the
+    negative log-likelihood of a Gaussian of variance 1/2, whose Fisher information 2 J J^T is
+    exact without drawing.
+    """
+    width = output_width(kind, classes)
+    labels = draw_labels(kind, model.outputs(params, x, visible)[:, :width], generator)
+    rows = target_rows(kind, labels, width, x.dtype)
+    task = {name: t.to(x.device) for name, t in describe(kind, classes, width).items()}
+
+    def log_likelihood(components: Tree, x: Tensor, column: Tensor, value: Tensor) -> Tensor:
+        h = model.encode(model.encoder_of(params), x[None])
+        out = model.forward(params | {"components": components}, h, [None] * model.depth, visible)
+        out = out[:, :width]  # a shared decoder may have more
+        if kind == "regression":
+            return 2**0.5 * out[0, 0]
+        return sample_losses(out, column[None], value[None], task)[0]
+
+    per_sample = torch.func.vmap(torch.func.grad(log_likelihood), in_dims=(None, 0, 0, 0))
+    return per_sample(params["components"], x, rows["column"], rows["value"])

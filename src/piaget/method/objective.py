@@ -1,0 +1,88 @@
+"""What a task's outputs mean: losses, predictions and scores of the three kinds.
+
+A network ends in `width` output columns. A multiclass task uses one a class. A binary task
+uses column 0 as its logit; a constant zero column behind the outputs stands for class 0, since
+binary cross-entropy of a logit z is cross-entropy of (0, z). Regression uses column 0. So
+samples of tasks of different kinds, padded to one width, can share a batch.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from piaget.data.tasks import Kind
+from piaget.method.trees import Tree
+
+
+def output_width(kind: Kind, classes: int) -> int:
+    """How many output columns a task needs."""
+    return classes if kind == "multiclass" else 1
+
+
+def describe(kind: Kind, classes: int, width: int) -> Tree:
+    """What the loss must know of a task: `allowed` (width+1,) columns, `regression` ()."""
+    allowed = torch.zeros(width + 1, dtype=torch.bool)
+    if kind == "multiclass":
+        allowed[:classes] = True
+    else:
+        allowed[0] = kind == "binary"
+        allowed[width] = True
+    return {"allowed": allowed, "regression": torch.tensor(kind == "regression")}
+
+
+def target_rows(kind: Kind, y: Tensor, width: int, dtype: torch.dtype) -> Tree:
+    """Targets as the loss takes them: the right `column` (n,) int64 and the `value` (n,)."""
+    if kind == "multiclass":
+        column = y
+    elif kind == "binary":
+        column = torch.where(y == 1, 0, width)
+    else:
+        column = torch.full_like(y, width, dtype=torch.int64)
+    value = y.to(dtype) if kind == "regression" else torch.zeros_like(y, dtype=dtype)
+    return {"column": column, "value": value}
+
+
+def sample_losses(out: Tensor, column: Tensor, value: Tensor, task: Tree) -> Tensor:
+    """(B, width) outputs -> (B,) losses: cross-entropy, or squared error for regression.
+
+    `task` is `describe`'s tree, with or without a leading sample axis on its tensors.
+    """
+    logits = torch.cat([out, torch.zeros_like(out[:, :1])], 1)
+    logits = logits.masked_fill(~task["allowed"], float("-inf"))
+    chosen = logits.gather(1, column[:, None])[:, 0]
+    cross_entropy = logits.logsumexp(1) - chosen
+    return torch.where(task["regression"], (out[:, 0] - value).square(), cross_entropy)
+
+
+def predict(kind: Kind, out: Tensor) -> Tensor:
+    """(n, width) outputs -> (n,) class numbers or values."""
+    if kind == "multiclass":
+        return out.argmax(1)
+    return (out[:, 0] > 0).long() if kind == "binary" else out[:, 0]
+
+
+def probabilities(kind: Kind, out: Tensor) -> Tensor:
+    """(n, width) outputs of a classification task -> (n, classes) probabilities."""
+    if kind == "multiclass":
+        return out.softmax(1)
+    positive = out[:, 0].sigmoid()
+    return torch.stack([1 - positive, positive], 1)
+
+
+def metric_name(kind: Kind) -> str:
+    return "rmse" if kind == "regression" else "accuracy"
+
+
+def score(kind: Kind, out: Tensor, y: Tensor) -> float:
+    """Accuracy (more is better), or root mean squared error (less is better)."""
+    if kind == "regression":
+        return float((out[:, 0] - y).square().mean().sqrt())
+    return float((predict(kind, out) == y).double().mean())
+
+
+def improvement(kind: Kind, new: float, old: float) -> float:
+    """By how much, relative to `old`, the score `new` is better; infinite if `old` is 0."""
+    if old == 0:
+        return float("inf") if kind != "regression" or new < 0 else 0.0
+    return ((old - new) if kind == "regression" else (new - old)) / old

@@ -1,0 +1,1 @@
+"""How good a learner is: rows, scores, and what components do."""

@@ -1,0 +1,189 @@
+"""Streams from the user's own arrays and data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from piaget.data.arrays import to_numpy
+from piaget.data.columns import as_text
+from piaget.data.tasks import Kind, Task
+from piaget.errors import DataError, SettingError, TaskError
+from piaget.streams.cuts import Fractions
+from piaget.streams.folder_stream import channels_first
+from piaget.streams.lazy import LazyStream, MadeStream
+
+# --- arrays ---------------------------------------------------------------------------------------------
+
+
+def from_arrays(
+    x: Any,
+    y: Any = None,
+    groups: Any = None,
+    *,
+    kind: Kind | None = None,
+    fractions: Fractions = (0.6, 0.2, 0.2),
+    divisor: float | None = None,
+    seed: int = 0,
+    name: str = "arrays",
+) -> list[Task]:
+    """One task for each value of `groups`; or for each entry of a dictionary {name: (x, y)}.
+
+    x: (n, *shape) inputs, y: (n,) labels or values, groups: (n,) to which task each sample belongs.
+    Tasks come in the order in which groups first occur. See `Task.from_arrays` for the other options.
+    """
+    if isinstance(x, Mapping):
+        if y is not None or groups is not None:
+            raise SettingError("from_arrays({name: (x, y), ...}) takes no y and no groups of its own")
+        pairs = {str(task): _pair(task, pair) for task, pair in x.items()}
+    elif y is None or groups is None:
+        raise SettingError("from_arrays needs x, y and groups, or a dictionary {name: (x, y), ...}")
+    else:
+        pairs = _by_group(x, y, groups)
+        kind = kind or _common_kind(_array(y))
+    if not pairs:
+        raise DataError(f"{name}: there are no samples")
+    if divisor is None and all(_array(px).dtype == np.uint8 for px, _ in pairs.values()):
+        divisor = float(max(_array(px).max(initial=0) for px, _ in pairs.values())) or 1.0  # the same for all
+    return [
+        Task.from_arrays(
+            task, px, py, kind=kind, fractions=fractions, seed=seed + i, divisor=divisor, stream=name
+        )
+        for i, (task, (px, py)) in enumerate(pairs.items())
+    ]
+
+
+def _pair(task: Any, pair: Any) -> tuple[Any, Any]:
+    if not isinstance(pair, Sequence) or len(pair) != 2:
+        raise SettingError(
+            f"from_arrays: task {task!r} is given as {type(pair).__name__}; expected a pair (x, y)"
+        )
+    return pair[0], pair[1]
+
+
+def _by_group(x: Any, y: Any, groups: Any) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    inputs, targets, names = _array(x), _array(y), _array(groups)
+    if names.ndim != 1 or not len(inputs) == len(targets) == len(names):
+        raise TaskError(
+            f"{len(inputs)} inputs, {len(targets)} targets and groups of shape {names.shape}; expected as "
+            "many of each"
+        )
+    if any(value is None or value != value for value in names.tolist()):  # NaN is not itself
+        raise TaskError("a sample's group is missing (None or NaN); expected a name or number for each")
+    texts = np.array([as_text(value) for value in names.tolist()], object)
+    return {name: (inputs[texts == name], targets[texts == name]) for name in dict.fromkeys(texts)}
+
+
+def _common_kind(y: np.ndarray) -> Kind | None:
+    """One value with a fraction makes all groups regressions; classes may differ from group to group."""
+    fractions = y.dtype.kind == "f" and not np.array_equal(y, np.round(y))
+    return "regression" if fractions else None
+
+
+def _array(values: Any) -> np.ndarray:
+    return np.asarray(to_numpy(values))
+
+
+# --- torch data sets --------------------------------------------------------------------------------------
+
+
+def from_datasets(
+    datasets: Sequence[Any] | Mapping[str, Any],
+    *,
+    kind: Kind | None = None,
+    fractions: Fractions = (0.6, 0.2, 0.2),
+    divisor: float | None = None,
+    seed: int = 0,
+    name: str = "datasets",
+) -> LazyStream:
+    """One task for each torch Dataset of samples (input, target), or pair or triple of such data sets.
+
+    A pair is (training, test), a triple (training, validation, test); a single data set is divided at
+    random by `fractions`. Inputs are tensors, arrays, or pictures; bytes are divided by `divisor` (255).
+    A data set is read when its task is first asked for, and then kept.
+    """
+    named = (
+        dict(datasets)
+        if isinstance(datasets, Mapping)
+        else {f"{name}-{i:02d}": d for i, d in enumerate(datasets)}
+    )
+    if not named:
+        raise SettingError("from_datasets: there is no data set")
+    made: dict[int, Task] = {}
+
+    def make(i: int) -> Task:
+        if i not in made:
+            task, given = list(named.items())[i]
+            made[i] = _from_sets(str(task), given, kind, fractions, divisor, seed + i, name)
+        return made[i]
+
+    return MadeStream(name, seed, len(named), make)
+
+
+def _from_sets(
+    task: str,
+    given: Any,
+    kind: Kind | None,
+    fractions: Fractions,
+    divisor: float | None,
+    seed: int,
+    stream: str,
+) -> Task:
+    sets = list(given) if isinstance(given, tuple | list) else [given]
+    if not 1 <= len(sets) <= 3:
+        raise TaskError(f"task {task!r}: {len(sets)} data sets; expected one, two or three")
+    read = [_samples(task, one) for one in sets]
+    rest: dict[str, Any] = {}
+    if len(read) > 1:
+        rest = {"test": read[-1], "validation": read[1] if len(read) == 3 else None}
+    if divisor is None and _array(read[0][0]).dtype == np.uint8:
+        divisor = 255
+    return Task.from_arrays(
+        task, *read[0], **rest, kind=kind, fractions=fractions, divisor=divisor, seed=seed, stream=stream
+    )
+
+
+def _samples(task: str, dataset: Any) -> tuple[Any, Any]:
+    """All inputs (n, *shape) and all targets (n,) of a data set."""
+    if isinstance(dataset, torch.utils.data.TensorDataset) and len(dataset.tensors) == 2:
+        return dataset.tensors[0], dataset.tensors[1].reshape(len(dataset), -1).squeeze(1)
+    pairs = dataset if isinstance(dataset, torch.utils.data.IterableDataset) else _indexed(task, dataset)
+    inputs: list[np.ndarray] = []
+    targets: list[Any] = []
+    for sample in pairs:
+        if not isinstance(sample, tuple | list) or len(sample) != 2:
+            raise TaskError(f"task {task!r}: sample {len(inputs)} is no pair (input, target)")
+        inputs.append(_input(sample[0]))
+        target = _array(sample[1])
+        if target.size != 1:
+            raise TaskError(
+                f"task {task!r}: the target of sample {len(inputs) - 1} has shape {target.shape}; expected "
+                "a class number, a label or a value"
+            )
+        targets.append(target.item())
+        if inputs[-1].shape != inputs[0].shape:
+            raise TaskError(
+                f"task {task!r}: sample {len(inputs) - 1} has shape {inputs[-1].shape}, but the first has "
+                f"{inputs[0].shape}; expected one shape (resize first)"
+            )
+    if not inputs:
+        raise TaskError(f"task {task!r}: the data set is empty")
+    return np.stack(inputs), targets
+
+
+def _indexed(task: str, dataset: Any) -> Any:
+    if not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
+        raise TaskError(
+            f"task {task!r}: a {type(dataset).__name__} is no data set; expected a torch Dataset of pairs"
+        )
+    return (dataset[i] for i in range(len(dataset)))
+
+
+def _input(value: Any) -> np.ndarray:
+    if hasattr(value, "getbands"):  # a picture: channels first
+        return channels_first(np.asarray(value))
+    array = _array(value)
+    return array[None] if array.ndim == 0 else array

@@ -1,0 +1,198 @@
+"""A stream from folders of pictures."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from piaget.data.encoding import Scaling
+from piaget.data.tasks import Kind, Task, check_fractions
+from piaget.errors import DataError, DataNote, SettingError
+from piaget.extras import need
+from piaget.streams.cuts import (
+    Fractions,
+    Rows,
+    check_seed,
+    divide,
+    draw_classes,
+    make_task,
+    of_rows,
+    unusable,
+)
+from piaget.streams.lazy import LazyStream, MadeStream
+
+IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
+
+
+def from_folder(
+    folder: str | os.PathLike[str],
+    *,
+    classes_per_task: int | None = None,
+    tasks: int | None = None,
+    reuse: bool = False,
+    fractions: Fractions = (0.6, 0.2, 0.2),
+    train_size: int | None = None,
+    size: tuple[int, int] | None = None,
+    seed: int = 0,
+    name: str | None = None,
+) -> LazyStream:
+    """Tasks from pictures: folder/task/class/picture.png, or folder/class/picture.png cut into tasks.
+
+    In the second case `classes_per_task` says how many classes a task has; they are drawn at random, with
+    `reuse` also for several tasks (then `tasks` says how many there are). `size` (height, width) resizes;
+    without it all pictures must have the same size. Pictures are grey if all are, and else in colour.
+    They are read when their task is asked for, and kept as bytes in the task.
+    """
+    root = Path(folder)
+    if not root.is_dir():
+        raise DataError(f"{root} does not exist, or is no folder")
+    check_fractions(fractions)
+    check_seed(seed)
+    if size is not None and (not isinstance(size, tuple | list) or len(size) != 2 or min(size) < 1):
+        raise SettingError(f"size={size!r}; expected (height, width) in pixels")
+    rng, stream = np.random.default_rng(seed), name or root.resolve().name
+    found = _classes(root)
+    per_task = _tasks(root, found, classes_per_task, tasks, reuse, rng)
+    shape = _common_shape(
+        [path for classes in found.values() for paths in classes.values() for path in paths], size
+    )
+    # Each class is divided once, for all tasks that have it.
+    parts = {key: divide(rng, len(paths), fractions) for key, paths in _by_class(found).items()}
+    divided = {}
+    for task, classes in list(per_task.items()):
+        divided[task] = _joined([parts["" if "" in found else task, c] for c in classes])
+        reason = unusable(*divided[task], fractions)
+        if reason:
+            warnings.warn(f"{root}: {task!r} is skipped: {reason}", DataNote, stacklevel=2)
+            del per_task[task]
+    if not per_task:
+        raise DataError(f"{root}: no task is left")
+    names = list(per_task)
+
+    def make(i: int) -> Task:
+        classes = per_task[names[i]]
+        y, rows = divided[names[i]]
+        x = np.stack([_pixels(path, shape) for paths in classes.values() for path in paths])
+        kind: Kind = "binary" if len(classes) == 2 else "multiclass"
+        return make_task(
+            names[i], kind, of_rows(x, y, rows), stream=stream, train_size=train_size, labels=list(classes),
+            scaling=Scaling(255),
+        )  # fmt: skip
+
+    return MadeStream(stream, seed, len(names), make)
+
+
+Classes = dict[str, list[Path]]  # class -> pictures
+
+
+def _classes(root: Path) -> dict[str, Classes]:
+    """{task: classes}; one task named "" if the folder holds classes."""
+
+    def pictures(folder: Path) -> list[Path]:
+        return sorted(p for p in folder.iterdir() if p.suffix.lower() in IMAGES and p.is_file())
+
+    def inner(folder: Path) -> list[Path]:
+        return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
+
+    tasks = {t.name: {c.name: pictures(c) for c in inner(t) if pictures(c)} for t in inner(root)}
+    tasks = {task: classes for task, classes in tasks.items() if classes}
+    if not tasks and any(pictures(folder) for folder in inner(root)):
+        return {"": {folder.name: pictures(folder) for folder in inner(root) if pictures(folder)}}
+    if not tasks:
+        raise DataError(
+            f"{root} holds no pictures; expected task/class/picture.png or class/picture.png "
+            f"({', '.join(IMAGES)})"
+        )
+    return tasks
+
+
+def _tasks(
+    root: Path,
+    found: dict[str, Classes],
+    per_task: int | None,
+    tasks: int | None,
+    reuse: bool,
+    rng: np.random.Generator,
+) -> dict[str, Classes]:
+    if "" not in found:
+        if per_task is not None or tasks is not None:
+            raise SettingError(
+                f"{root} holds task/class/picture: its tasks are given; classes_per_task and tasks are for "
+                "class/picture"
+            )
+        few = [task for task, classes in found.items() if len(classes) < 2]
+        if few:
+            raise DataError(f"{root / few[0]} holds a single class; expected two or more a task")
+        return found
+    classes = found[""]
+    if per_task is None:
+        raise SettingError(
+            f"{root} holds class/picture, {len(classes)} classes: classes_per_task must say how to cut them "
+            "into tasks"
+        )
+    names = list(classes)
+    drawn = draw_classes(rng, len(names), per_task, tasks, reuse=reuse)
+    return {f"task-{i:02d}": {names[c]: classes[names[c]] for c in chosen} for i, chosen in enumerate(drawn)}
+
+
+def _by_class(found: dict[str, Classes]) -> dict[tuple[str, str], list[Path]]:
+    return {(task, name): paths for task, classes in found.items() for name, paths in classes.items()}
+
+
+def _joined(parts: list[tuple[Rows, Rows, Rows]]) -> tuple[np.ndarray, tuple[Rows, Rows, Rows]]:
+    """Class numbers of all pictures, one class after the other, and the parts of all of them."""
+    sizes = [sum(map(len, part)) for part in parts]
+    starts = np.cumsum([0, *sizes[:-1]])
+    train, validation, test = (
+        np.concatenate([start + part[i] for start, part in zip(starts, parts, strict=True)]) for i in range(3)
+    )
+    return np.repeat(np.arange(len(parts)), sizes), (train, validation, test)
+
+
+def _common_shape(paths: list[Path], size: tuple[int, int] | None) -> tuple[int, int, int]:
+    """(channels, height, width) of all pictures, looking only at their heads."""
+    channels, first = 1, None
+    for path in paths:
+        with _opened(path) as picture:
+            if picture.mode.startswith(("I", "F")):
+                raise DataError(f"{path} has more than 8 bits a pixel ({picture.mode}); expected 8 bits")
+            if picture.mode not in ("1", "L", "LA"):
+                channels = 3
+            here = (picture.height, picture.width)
+        first = first or (path, here)
+        if size is None and here != first[1]:
+            raise DataError(
+                f"{path} has {here[0]} x {here[1]} pixels, but {first[0]} has {first[1][0]} x {first[1][1]}; "
+                f"expected one size: give size={first[1]} to resize"
+            )
+    height, width = size or (first[1] if first else (0, 0))
+    return channels, height, width
+
+
+def _pixels(path: Path, shape: tuple[int, int, int]) -> np.ndarray:
+    """(channels, height, width) bytes."""
+    with _opened(path) as picture:
+        try:
+            picture = picture.convert("L" if shape[0] == 1 else "RGB")
+            if picture.size != (shape[2], shape[1]):
+                picture = picture.resize((shape[2], shape[1]))
+            return channels_first(np.asarray(picture))
+        except (OSError, ValueError) as error:
+            raise DataError(f"{path} is damaged: {error}") from error
+
+
+def _opened(path: Path) -> Any:
+    images = need("PIL.Image", "pictures")
+    try:
+        return images.open(path)
+    except (OSError, ValueError, images.DecompressionBombError) as error:
+        raise DataError(f"{path} is damaged, or no picture: {error}") from error
+
+
+def channels_first(pixels: np.ndarray) -> np.ndarray:
+    """(height, width) or (height, width, channels) -> (channels, height, width)."""
+    return pixels[None] if pixels.ndim == 2 else np.ascontiguousarray(pixels.transpose(2, 0, 1))

@@ -1,0 +1,319 @@
+"""A stream from a table: one task a group of rows, with all that was done to the columns recorded."""
+
+from __future__ import annotations
+
+import warnings
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+
+from piaget.data.columns import as_numbers, as_text, as_texts, read_table, tidied
+from piaget.data.encoding import Column, Encoding, Scaling
+from piaget.data.tasks import KINDS, Kind, Task, check_fractions, split_rows, standardized
+from piaget.errors import DataError, DataNote, SettingError
+from piaget.extras import need
+from piaget.streams.cuts import Fractions, Rows, check_seed, limit, make_task, of_rows, unusable
+from piaget.streams.lazy import LazyStream
+
+if TYPE_CHECKING:
+    from piaget.learner import Learner
+
+MOST_LEVELS = 100  # of a category; more are names or numbers of things
+MOST_CLASSES = 20  # whole numbers with more different values are taken for quantities
+PARTS = {"train": 0, "validation": 1, "valid": 1, "val": 1, "test": 2}
+
+
+class TableStream(LazyStream):
+    """Tasks from a table. `encoding`: how rows become inputs; `skipped`: {group: why it is no task}."""
+
+    def __init__(
+        self, name: str, seed: int, encoding: Encoding, tasks: list[Task], skipped: dict[str, str]
+    ) -> None:
+        self.name, self.seed, self.encoding, self.skipped = name, seed, encoding, skipped
+        self._tasks = tasks
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def make(self, i: int) -> Task:
+        return self._tasks[i]
+
+
+def from_table(
+    table: Any,
+    *,
+    group: str | None = None,
+    target: str | None = None,
+    kind: Kind | None = None,
+    split: str | None = None,
+    fractions: Fractions = (0.6, 0.2, 0.2),
+    train_size: int | None = None,
+    categorical: str | Sequence[str] = (),
+    ignore: str | Sequence[str] = (),
+    on_unusable: Literal["skip", "error"] = "skip",
+    shuffle: bool = False,
+    encoding: Encoding | None = None,
+    seed: int = 0,
+    name: str | None = None,
+) -> TableStream:
+    """One task for each value of the column `group`, which is to predict the column `target`.
+
+    table: a DataFrame (pandas, polars, pyarrow), or the path of a CSV, TSV or Parquet file.
+    kind: "regression", "binary" or "multiclass". Without it, numbers with fractions and whole numbers
+        with more than 20 different values mean regression, and all else classes.
+    split: a column that says "train", "validation" or "test"; without it, the rows of each group are
+        divided at random by `fractions`, every class alike.
+    categorical: columns of numbers that are names of categories. Columns of texts are, anyway.
+    ignore: columns to leave out.
+    on_unusable: what to do with groups that cannot be a task (too few rows, a constant target): "skip" them
+        with a warning, or raise an "error".
+    shuffle: tasks in random order, instead of that in which groups first occur in the table.
+    encoding: of a learner (`learner.encoding(task)`) or another stream, for groups that come later; it also
+        says which columns are the group and the target.
+
+    Numbers are standardised by the training rows of all groups, categories get one input a level,
+    and where values are missing, one more input says so. Values of a regression are standardised, too.
+    All that is recorded in the tasks, and in a learner that learns them: `learner.predict(rows, task)`
+    takes rows of the same columns, and scores are in the target's own units.
+    """
+    group = group or (encoding.group if encoding else None)
+    target = target or (encoding.target if encoding else None)
+    if group is None or target is None:
+        raise SettingError("from_table needs the names of two columns: group=... and target=...")
+    categorical = [categorical] if isinstance(categorical, str) else list(categorical)
+    ignore = [ignore] if isinstance(ignore, str) else list(ignore)
+    if encoding is not None and (categorical or ignore):
+        raise SettingError("categorical and ignore are for a new encoding; the one given says what to do")
+    check_seed(seed)
+    if on_unusable not in ("skip", "error"):
+        raise SettingError(f"on_unusable={on_unusable!r}; expected 'skip' or 'error'")
+    check_fractions(fractions)
+    frame, source = read_table(table, [group, *categorical, *(encoding.categories if encoding else ())])
+    named = [group, target, *([split] if split else []), *categorical, *ignore]
+    _check_columns(source, list(frame.columns), named)
+    frame = _without_missing(frame, source, [group, target])
+    frame = frame.assign(
+        **{c: tidied(c, frame[c]) for c in frame if c not in {group, split, *categorical, *ignore}}
+    )
+    kind = _kind(kind or (encoding.kind if encoding else None), target, frame[target])
+    y = as_numbers(target, frame[target]) if kind == "regression" else frame[target].to_numpy(object)
+    parts = _parts(frame[split]) if split else None
+    groups, skipped = _groups(as_texts(frame[group]), y, kind, parts, fractions, train_size, seed)
+    _tell_skipped(skipped, len(groups), source, on_unusable)
+    if encoding is None:
+        train = np.concatenate([g.train for g in groups.values()])
+        columns = [c for c in frame.columns if c not in {group, target, split, *ignore}]
+        scaling = standardized(f"column {target!r}", y[train]) if kind == "regression" else Scaling()
+        encoding = Encoding(_fit(frame.iloc[train], columns, set(categorical)), group, target, kind, scaling)
+    x, stream = encoding.encode(frame), name or source
+    tasks = [g.task(task, stream, kind, x, encoding) for task, g in groups.items()]
+    if shuffle:
+        tasks = [tasks[i] for i in np.random.default_rng(seed).permutation(len(tasks))]
+    return TableStream(stream, seed, encoding, tasks, skipped)
+
+
+def predict_table(learner: Learner, rows: Any) -> Any:
+    """A DataFrame of the rows (a table or its path) with one more column: the prediction by the task of
+    each row's group."""
+    encoding = next((e for e in map(learner.encoding, learner.tasks) if e is not None), None)
+    if encoding is None:
+        raise DataError("the learner has learned no task from a table: it has no columns to go by")
+    frame, _ = read_table(rows, [encoding.group, *encoding.categories])
+    _check_columns("the table", list(frame.columns), [encoding.group])
+    groups = as_texts(frame[encoding.group])
+    answers = np.empty(len(frame), object)
+    name = f"predicted {encoding.target}"
+    if name in frame.columns:
+        raise DataError(f"the table has a column {name!r} already")
+    unknown = [group for group in dict.fromkeys(groups) if group not in learner.tasks]
+    without = sum(group in unknown for group in groups)
+    if without == len(frame):
+        raise DataError(f"no row is of a group that was learned; those are {', '.join(learner.tasks)}")
+    if unknown:
+        shown = ", ".join("(missing)" if group is None else repr(group) for group in unknown[:5])
+        warnings.warn(
+            f"{without} of {len(frame)} rows get no prediction: no task was learned for {encoding.group} "
+            f"{shown}{', ...' if len(unknown) > 5 else ''}",
+            DataNote,
+            stacklevel=2,
+        )
+    for group in dict.fromkeys(groups):
+        if group not in unknown:
+            answers[groups == group] = learner.predict(frame[groups == group], group)
+    return frame.assign(**{name: answers}).infer_objects()
+
+
+def _check_columns(source: str, there: list[str], named: list[str]) -> None:
+    for name in named:
+        if name not in there:
+            raise DataError(f"{source} has no column {name!r}; its columns: {', '.join(there)}")
+
+
+def _without_missing(frame: Any, source: str, columns: list[str]) -> Any:
+    """Rows without a group or a target are left out, with a note."""
+    missing = frame[columns].isna().any(axis=1).to_numpy(bool)
+    if missing.any():
+        warnings.warn(
+            f"{source}: {missing.sum()} of {len(frame)} rows have no {' or no '.join(columns)}; left out",
+            DataNote,
+            stacklevel=3,
+        )
+    if missing.all():
+        raise DataError(f"{source}: no row has both {' and '.join(columns)}")
+    return frame[~missing]  # with its row numbers, for messages
+
+
+def _kind(given: str | None, target: str, values: Any) -> Kind:
+    """regression, binary or multiclass, given or inferred from the target."""
+    if given is not None and given not in KINDS:
+        raise SettingError(f"kind={given!r}; expected one of {', '.join(KINDS)}")
+    types = need("pandas", "tables").api.types
+    try:
+        different = values.nunique()
+    except TypeError as error:
+        raise DataError(f"column {target!r} holds {values.iloc[0]!r}; expected numbers or texts") from error
+    if given is None:
+        quantity = types.is_numeric_dtype(values) and not types.is_bool_dtype(values)
+        whole = quantity and bool((values == values.round()).all())
+        if quantity and (not whole or different > MOST_CLASSES):
+            return "regression"
+        given = "binary" if different == 2 else "multiclass"
+    if given == "binary" and different != 2:
+        raise DataError(
+            f"column {target!r} has {different} different values; expected 2, since kind is binary"
+        )
+    return given  # type: ignore[return-value]
+
+
+# --- groups ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """One group of rows that is a task."""
+
+    rows: Rows  # of the table
+    y: np.ndarray  # class numbers, or values, of these rows
+    labels: list[Any] | None  # of the classes
+    parts: tuple[Rows, Rows, Rows]  # training, validation and test: places in `rows`
+
+    @property
+    def train(self) -> Rows:
+        return self.rows[self.parts[0]]
+
+    def task(self, name: str, stream: str, kind: Kind, x: np.ndarray, encoding: Encoding) -> Task:
+        """x: the inputs of all rows of the table."""
+        if kind == "multiclass" and self.labels is not None and len(self.labels) == 2:
+            kind = "binary"  # two of several classes
+        return make_task(
+            name, kind, of_rows(x[self.rows], self.y, self.parts), stream=stream, labels=self.labels,
+            scaling=encoding.scaling, encoding=encoding,
+        )  # fmt: skip
+
+
+def _groups(
+    names: np.ndarray, y: np.ndarray, kind: Kind, parts: np.ndarray | None, fractions: Fractions,
+    train_size: int | None, seed: int,
+) -> tuple[dict[str, _Group], dict[str, str]]:  # fmt: skip
+    """The groups in order of occurrence, and {group: why it is no task}. parts: 0, 1 or 2 a row."""
+    members: dict[str, list[int]] = {}
+    for row, name in enumerate(names):
+        members.setdefault(name, []).append(row)
+    groups, skipped = {}, {}
+    for name, listed in members.items():
+        rows = np.array(listed)
+        own, labels = (y[rows], None) if kind == "regression" else _classes(y[rows])
+        if parts is not None:
+            first, second, third = (np.flatnonzero(parts[rows] == i) for i in range(3))
+            reason = unusable(own, (first, second, third), (1, 0, 0))
+        else:
+            draw = zlib.crc32(f"{seed}/{name}".encode())  # a group's own: other groups change nothing
+            divided = split_rows(torch.from_numpy(own), len(labels or ()), fractions, draw)
+            first, second, third = (part.numpy() for part in divided)
+            reason = unusable(own, (first, second, third), fractions)
+        if reason:
+            skipped[name] = reason
+        else:
+            groups[name] = _Group(rows, own, labels, (limit(first, own, train_size, kind), second, third))
+    return groups, skipped
+
+
+def _parts(split: Any) -> np.ndarray:
+    """0, 1 or 2 for each row, by a column of train, validation or test."""
+    texts = [str(text).strip().lower() for text in as_texts(split)]
+    odd = next((i for i, text in enumerate(texts) if text not in PARTS), None)
+    if odd is not None:
+        raise DataError(
+            f"column {split.name!r} holds {split.iloc[odd]!r} in row {split.index[odd]}; expected train, "
+            "validation or test"
+        )
+    return np.array([PARTS[text] for text in texts])
+
+
+def _classes(y: np.ndarray) -> tuple[np.ndarray, list[Any]]:
+    """Class numbers and labels, in the labels' own order; numbers before texts."""
+    labels = sorted(
+        set(y), key=lambda v: (isinstance(v, str), v if isinstance(v, str | int | float) else str(v))
+    )
+    number = {label: i for i, label in enumerate(labels)}
+    plain = [v.item() if isinstance(v, np.generic) else v for v in labels]
+    numbers = np.array([number[v] for v in y], np.int64)
+    return numbers, [v if isinstance(v, str | int | float) else as_text(v) for v in plain]
+
+
+def _tell_skipped(skipped: dict[str, str], kept: int, source: str, on_unusable: str) -> None:
+    if not skipped:
+        return
+    shown = "; ".join(f"{name!r}: {why}" for name, why in list(skipped.items())[:5])
+    more = f"; and {len(skipped) - 5} more" if len(skipped) > 5 else ""
+    text = f"{source}: {len(skipped)} of {len(skipped) + kept} groups cannot be a task: {shown}{more}"
+    if on_unusable == "error" or not kept:
+        raise DataError(text)
+    warnings.warn(f"{text}. They are skipped (stream.skipped lists them).", DataNote, stacklevel=3)
+
+
+# --- columns ------------------------------------------------------------------------------------------------
+
+
+def _fit(train: Any, columns: list[str], categorical: set[str]) -> tuple[Column, ...]:
+    """How each column is encoded, by the training rows; those that are constant are left out."""
+    types = need("pandas", "tables").api.types
+    fitted, constant = [], []
+    for name in columns:
+        values = train[name]
+        date = types.is_datetime64_any_dtype(values)
+        number = types.is_numeric_dtype(values) or date
+        may_miss = bool(values.isna().any())
+        if number and name not in categorical:
+            numbers = as_numbers(name, values)
+            present = numbers[~np.isnan(numbers)]
+            varies = len(present) > 0 and present.min() < present.max()
+            mean, spread = (present.mean(), present.std()) if varies else (present[:1].sum(), 1.0)
+            column = Column(name, None, float(mean), float(spread) or 1.0, may_miss, date)
+        else:
+            levels = sorted({text for text in as_texts(values) if text is not None})
+            if len(levels) > MOST_LEVELS:
+                raise DataError(
+                    f"column {name!r} has {len(levels):,} different texts, such as {levels[0]!r}; expected a "
+                    f"category of at most {MOST_LEVELS} levels: leave it out (ignore), or merge levels"
+                )
+            column, varies = Column(name, tuple(levels), may_miss=may_miss), len(levels) > 1
+        if varies or (may_miss and not values.isna().all()):
+            fitted.append(column)
+        else:
+            constant.append(name)
+    if not fitted:
+        raise DataError(
+            f"no column is left to predict from; constant in the training rows: {', '.join(constant)}"
+        )
+    if constant:
+        warnings.warn(
+            f"left out, since they are constant in the training rows: {', '.join(constant)}",
+            DataNote,
+            stacklevel=3,
+        )
+    return tuple(fitted)
