@@ -21,7 +21,7 @@ from piaget.lab.presets import PRESETS
 from piaget.lab.row_file import read_rows
 from piaget.lab.runs import is_done
 from piaget.method.components import Dense
-from piaget.scoring.watch import COLUMNS
+from piaget.scoring.rows import COLUMNS
 
 
 def row(method, seed, evaluated, value, trained="t1"):

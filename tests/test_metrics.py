@@ -8,7 +8,7 @@ import pytest
 
 from piaget.report import metrics, statistics
 from piaget.scoring.probing import CONSISTENCY, REMOVAL, STRUCTURE
-from piaget.scoring.watch import COLUMNS
+from piaget.scoring.rows import COLUMNS
 
 
 def line(run, trained, epoch, stage, evaluated, split, metric, value):

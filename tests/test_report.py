@@ -23,7 +23,7 @@ from piaget.report.groups import group
 from piaget.report.reading import read, read_rows as read_table
 from piaget.report.statistics import spread
 from piaget.report.tables import tables
-from piaget.scoring.watch import COLUMNS
+from piaget.scoring.rows import COLUMNS
 from tests.sample_report import data_of
 
 OPTIONS = ["--option", "tasks=6", "--option", "train_size=20", "--epochs", "4", "--quiet"]

@@ -58,7 +58,8 @@ if TYPE_CHECKING:
         SoftOrdering as SoftOrdering,
         Structure as Structure,
     )
-    from piaget.scoring.watch import EpochReport as EpochReport, Row as Row
+    from piaget.scoring.rows import Row as Row
+    from piaget.scoring.watch import EpochReport as EpochReport
     from piaget.streams import stream as stream
 
 __version__ = "0.1.0"
@@ -76,7 +77,8 @@ _HOMES = {
         "TaskError",
         "UnknownTaskError",
     ),
-    "piaget.scoring.watch": ("EpochReport", "Row"),
+    "piaget.scoring.rows": ("Row",),
+    "piaget.scoring.watch": ("EpochReport",),
     "piaget.method.expansion": ("ComponentDropout", "Expansion", "NoExpansion"),
     "piaget.learner": ("Learner",),
     "piaget.method.schedule": ("Joint", "Schedule", "Staged"),

@@ -9,7 +9,8 @@ from piaget.data.tasks import Task
 from piaget.engine.training import Keeper, advance
 from piaget.errors import SettingError
 from piaget.learner import Learner
-from piaget.scoring.watch import OnEpoch, OnRow, Row
+from piaget.scoring.rows import Row
+from piaget.scoring.watch import OnEpoch, OnRow
 
 
 class Cohort:

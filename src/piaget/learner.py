@@ -31,7 +31,8 @@ from piaget.method.model import DecoderMode, EncoderMode
 from piaget.method.schedule import StageName
 from piaget.method.settings import Algorithm, Settings, resolve
 from piaget.method.structures import Structure
-from piaget.scoring.watch import OnEpoch, OnRow, Row, Watch, inputs_of, outputs, tensors
+from piaget.scoring.rows import Row
+from piaget.scoring.watch import OnEpoch, OnRow, Watch, inputs_of, outputs, tensors
 
 
 class Learner:

@@ -20,7 +20,7 @@ from piaget.engine.compiled import Compiled, compiled
 from piaget.engine.stages import Part, Size, Stage, Work
 from piaget.engine.step import Step
 from piaget.method.trees import Tree, leaves, map_tree, resize
-from piaget.scoring.watch import Row
+from piaget.scoring.rows import Row
 
 BLOCK = 2**22  # bytes of rows taken at a time: what stays in a processor's cache
 

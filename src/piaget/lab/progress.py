@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from piaget.scoring.watch import EpochReport, Row
+    from piaget.scoring.rows import Row
+    from piaget.scoring.watch import EpochReport
 
 SCORES = ("accuracy", "rmse")
 SECONDS = 0.1  # between two reports of progress, at least

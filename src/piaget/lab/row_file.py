@@ -5,25 +5,30 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from piaget.errors import LoadError
 from piaget.knowledge.storage import write_atomically
-from piaget.scoring.watch import COLUMNS, Row
+from piaget.scoring import rows as contract
+from piaget.scoring.rows import COLUMNS, OLD_COLUMNS, Row, downgrade
 
-HEADER = (",".join(COLUMNS) + "\n").encode()
+
+def _header(columns: Sequence[str]) -> bytes:
+    return (",".join(columns) + "\n").encode()
 
 
 class RowFile:
-    """Appends rows. What lies behind `size` was written and not kept: it is cut off when opened."""
+    """Appends rows. What lies behind `size` was written and not kept: it is cut off when opened.
+
+    A file that an older version began is carried on in its own form, so that it stays one table.
+    """
 
     def __init__(self, path: Path, size: int | None = None) -> None:
         self.path = path
         if size is None:
-            write_atomically(path, HEADER)
-            size = len(HEADER)
+            write_atomically(path, _header(COLUMNS))
+            size = len(_header(COLUMNS))
         found = path.stat().st_size if path.is_file() else 0
         if found < size:
             raise LoadError(
@@ -32,12 +37,14 @@ class RowFile:
         if found > size:
             os.truncate(path, size)
         self.size = size
+        with open(path, "rb") as handle:
+            self.old = handle.readline() == _header(OLD_COLUMNS)
 
     def append(self, rows: Sequence[Row]) -> None:
         """On disk when it returns."""
         if not rows:
             return
-        data = as_csv(rows)
+        data = as_csv(rows, self.old)
         with open(self.path, "ab") as handle:
             handle.write(data)
             handle.flush()
@@ -45,18 +52,14 @@ class RowFile:
         self.size += len(data)
 
 
-def as_csv(rows: Sequence[Row]) -> bytes:
+def as_csv(rows: Sequence[Row], old: bool = False) -> bytes:
     text = io.StringIO(newline="")
-    csv.DictWriter(text, COLUMNS, lineterminator="\n").writerows(rows)
+    writer = csv.DictWriter(text, OLD_COLUMNS if old else COLUMNS, lineterminator="\n")
+    writer.writerows(downgrade(row) if old else row for row in rows)
     return text.getvalue().encode()
 
 
 def read_rows(files: Sequence[Path]) -> Iterator[Row]:
     for path in files:
         with open(path, newline="", encoding="utf-8") as handle:
-            for text in csv.DictReader(handle):
-                row: Any = text | {key: convert(text[key]) for key, convert in _NUMBERS.items()}
-                yield row
-
-
-_NUMBERS: dict[str, Callable[[str], Any]] = {"seed": int, "epoch": int, "value": float}
+            yield from contract.read_rows(handle)

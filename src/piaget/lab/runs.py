@@ -32,7 +32,8 @@ from piaget.lab.row_file import RowFile, read_rows
 from piaget.learner import Learner
 from piaget.method.settings import to_json
 from piaget.scoring import probing
-from piaget.scoring.watch import EpochReport, Row
+from piaget.scoring.rows import Row
+from piaget.scoring.watch import EpochReport
 
 OnProgress = Callable[[Progress], None]
 

@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from piaget.scoring.watch import Row
+    from piaget.scoring.rows import Row
 
 BASES = {"er": "ER", "ewc": "EWC", "nft": "NFT", "fm": "FM"}
 ALGORITHMS = {

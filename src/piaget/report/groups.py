@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from piaget.lab.table import ALGORITHMS, BASES, UNITS
-from piaget.report.metrics import LOWER_IS_BETTER, SCORES
 from piaget.report.reading import Results, Run
 from piaget.report.statistics import mean_and_error
+from piaget.scoring.rows import LOWER_IS_BETTER, SCORES
 
 Key = tuple[str, str, str, str]  # stream, method, what is not the paper's, data
 

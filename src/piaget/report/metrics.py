@@ -18,10 +18,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from piaget.scoring.probing import CONSISTENCY, REMOVAL, STRUCTURE
+from piaget.scoring.rows import CONSISTENCY, LOWER_IS_BETTER, REMOVAL, SCORES, STRUCTURE
 
-SCORES = ("accuracy", "rmse")
-LOWER_IS_BETTER = ("rmse",)
 DROP = 0.05  # a task reuses a component if its score is worse by more than this share without it
 
 
@@ -203,8 +201,8 @@ def removals(table: pd.DataFrame) -> pd.DataFrame:
     is it worse by more than 5 % of what it is with all of them?
     """
     found = table[table["stage"] == REMOVAL].copy()
-    found["component"] = found["metric"].str.extract(r"without component (\d+)$")[0].astype(int)
-    found["metric"] = found["metric"].str.extract(r"^(\w+)")[0]
+    found["metric"] = found["metric"].str.removesuffix(" without component")
+    found["component"] = found["component"].astype(int)
     lines = found[["run", "evaluated", "metric", "component", "value"]]
     lines = lines.merge(by_task(table)[["run", "evaluated", "final"]], on=["run", "evaluated"])
     worse = gain(lines["metric"], lines["final"], lines["value"])
@@ -224,9 +222,8 @@ def reuse(table: pd.DataFrame) -> pd.DataFrame:
 
 def structures(table: pd.DataFrame) -> pd.DataFrame:
     """How much each task uses each component: run, evaluated, component, depth, value."""
-    found = table[table["stage"] == STRUCTURE].copy()
-    places = found["metric"].str.extract(r"^component (\d+) depth (\d+)$").astype(int)
-    return found[["run", "evaluated", "value"]].assign(component=places[0], depth=places[1])
+    found = table[table["stage"] == STRUCTURE]
+    return found[["run", "evaluated", "component", "depth", "value"]].astype({"component": int, "depth": int})
 
 
 # --- compositionality -------------------------------------------------------------------------------------

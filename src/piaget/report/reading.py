@@ -17,7 +17,7 @@ from piaget.errors import LoadError, SettingError
 from piaget.lab.configuration import configure
 from piaget.lab.folder import at_work, read_description
 from piaget.lab.table import ALGORITHMS, BASES, reported
-from piaget.scoring.watch import COLUMNS
+from piaget.scoring.rows import COLUMNS, OLD_COLUMNS, upgrade
 
 IRRELEVANT = ("compile", "device")  # settings that do not change results (much)
 TRIALS = {"objects": 50}  # of the paper; of all other streams 10
@@ -191,13 +191,25 @@ def read_rows(path: Path) -> pd.DataFrame:
     except OSError as error:
         raise LoadError(f"{path} cannot be read: {error.strerror}") from error
     whole = text[: text.rfind(b"\n") + 1]
-    kinds = dict.fromkeys(COLUMNS, str) | {"seed": int, "epoch": int, "value": float}
+    kinds: dict[str, Any] = dict.fromkeys(COLUMNS, str) | {"seed": int, "epoch": int, "value": float}
+    kinds |= {"component": "Int64", "depth": "Int64"}
+    empty = {"value": ["", "nan"], "component": [""], "depth": [""]}
     try:
-        rows = pd.read_csv(
-            io.BytesIO(whole), dtype=kinds, keep_default_na=False, na_values={"value": ["", "nan"]}
-        )
+        rows = pd.read_csv(io.BytesIO(whole), dtype=kinds, keep_default_na=False, na_values=empty)
     except (ValueError, pd.errors.ParserError) as error:
         raise LoadError(f"{path} is no file of rows: {error}") from error
+    if tuple(rows.columns) == OLD_COLUMNS:
+        rows = _upgraded(rows)
     if tuple(rows.columns) != COLUMNS:
         raise LoadError(f"{path} has the columns {', '.join(rows.columns)}; expected {', '.join(COLUMNS)}")
     return rows
+
+
+def _upgraded(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of version 0.1, with the columns of now."""
+    names = {name: upgrade({"metric": name}) for name in rows["metric"].unique()}
+    new = pd.DataFrame(
+        [names[name] for name in rows["metric"]], index=rows.index, columns=["metric", "component", "depth"]
+    )
+    numbers = {name: pd.to_numeric(new[name]).astype("Int64") for name in ("component", "depth")}
+    return rows.assign(metric=new["metric"], **numbers)[list(COLUMNS)]

@@ -21,11 +21,11 @@ from piaget.method.objective import metric_name
 from piaget.method.structures import Structure
 from piaget.method.trees import Tree
 from piaget.scoring import watch as evaluation
-from piaget.scoring.watch import Row, Watch
+from piaget.scoring.rows import CONSISTENCY, REMOVAL, STRUCTURE, Row
+from piaget.scoring.watch import Watch
 
 Change = Callable[[int, Tensor], Tensor]
 
-REMOVAL, STRUCTURE, CONSISTENCY = "removal", "structure", "consistency"  # stages of rows
 SAMPLES = 200  # of a task, to measure what components do to features
 
 
@@ -208,26 +208,29 @@ def rows(learner: Learner, tasks: Sequence[Task]) -> Iterator[Row]:
     watch, last = Watch(learner.settings, state, []), known[-1].name
     epoch = len(learner.settings.stages())
 
-    def add(stage: str, task: str, split: str, metric: str, value: float) -> Row:
-        watch.add(state.records[last].stream, last, epoch, stage, task, split, metric, value)
+    def add(
+        stage: str, task: str, split: str, metric: str, value: float, component: int, depth: int | None = None
+    ) -> Row:
+        stream = state.records[last].stream
+        watch.add(stream, last, epoch, stage, task, split, metric, value, component, depth)
         return watch.rows[-1]
 
     for task in known:
         used = weights(learner, task).T[: learner._record(task).k]
         for component, of_depths in enumerate(used.tolist()):
             for depth, weight in enumerate(of_depths):
-                yield add(STRUCTURE, task.name, "", f"component {component} depth {depth}", weight)
+                yield add(STRUCTURE, task.name, "", "weight", weight, component, depth)
     for task in known:
         record = learner._record(task)
         if task.test is not None:
             data = evaluation.encoded(learner.settings, state, record, task.test)
             for component in range(int(record.visible(state.k).sum())):
                 value = score(learner, task, data, removed(structure, component))
-                metric = f"{metric_name(record.kind)} without component {component}"
-                yield add(REMOVAL, task.name, "test", metric, value)
+                metric = f"{metric_name(record.kind)} without component"
+                yield add(REMOVAL, task.name, "test", metric, value, component)
     if structure.shares:
         everywhere = [weights(learner, task).T for task in known]
         found = consistency([effects(learner, task) for task in known], everywhere)
         for component, value in enumerate(found):
             if not math.isnan(value):
-                yield add(CONSISTENCY, "", "", f"component {component}", value)
+                yield add(CONSISTENCY, "", "", "consistency", value, component)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,23 +19,9 @@ from piaget.method import objective
 from piaget.method.schedule import StageName
 from piaget.method.settings import Settings
 from piaget.method.trees import map_tree
-
-
-class Row(TypedDict):
-    stream: str
-    method: str  # structure/adaptation/algorithm
-    seed: int
-    trained: str  # the task being learned, or just learned
-    epoch: int
-    stage: str
-    evaluated: str  # the task the number is about
-    split: str
-    metric: str
-    value: float
-
+from piaget.scoring.rows import EXPANSION, Row
 
 KEPT = 2**29  # bytes of encoded test data kept while a task is learned
-COLUMNS = tuple(Row.__annotations__)
 
 
 @dataclass(frozen=True)
@@ -210,7 +196,15 @@ class Watch:
         values = {f"{metric} with candidate": with_it, f"{metric} without candidate": without, "kept": kept}
         for name, value in values.items():
             self.add(
-                record.stream, record.name, epoch, "expansion", record.name, "validation", name, float(value)
+                record.stream,
+                record.name,
+                epoch,
+                EXPANSION,
+                record.name,
+                "validation",
+                name,
+                float(value),
+                component=self.state.k - 1,
             )
 
     def add(
@@ -223,6 +217,8 @@ class Watch:
         split: str,
         metric: str,
         value: float,
+        component: int | None = None,
+        depth: int | None = None,
     ) -> None:
         row = Row(
             stream=stream,
@@ -234,6 +230,8 @@ class Watch:
             evaluated=evaluated,
             split=split,
             metric=metric,
+            component=component,
+            depth=depth,
             value=value,
         )
         self.rows.append(row)

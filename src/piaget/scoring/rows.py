@@ -1,0 +1,138 @@
+"""Record rows: one number each, with all it depends on beside it. No heavy imports.
+
+This is the contract between learners, files, tables and pages. A number that is about one component, or about
+one component at one depth, has it in the columns `component` and `depth`; all others leave them empty.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypedDict
+
+
+class Row(TypedDict):
+    """One number about a learner."""
+
+    stream: str
+    method: str  # structure/adaptation/algorithm
+    seed: int
+    trained: str  # the task being learned, or just learned
+    epoch: int
+    stage: str  # what was going on: a stage of learning, or one of the words below
+    evaluated: str  # the task the number is about; empty: all of them
+    split: str
+    metric: str  # see METRICS
+    component: int | None
+    depth: int | None
+    value: float
+
+
+COLUMNS = tuple(Row.__annotations__)
+
+# Stages of rows that are not written while a task is learned.
+EXPANSION, EVALUATION = "expansion", "evaluation"
+REMOVAL, STRUCTURE, CONSISTENCY = "removal", "structure", "consistency"
+
+# Scores of a task: how good its predictions are.
+SCORES = ("accuracy", "rmse")
+LOWER_IS_BETTER = ("rmse",)
+
+# All metrics. `{}` stands for a score.
+METRICS = (
+    *SCORES,
+    "loss",
+    "components",  # how many there are
+    "{} with candidate",  # a component on trial: validation scores with it ...
+    "{} without candidate",  # ... and without it
+    "kept",  # 1: it was kept
+    "weight",  # of a component at a depth, in a task's structure
+    "{} without component",  # the task's score with a component's weight set to 0
+    "consistency",  # of a component's effect (scoring/probing.py)
+)
+
+
+def is_score(row: Row) -> bool:
+    """Is it a test score of a task, as it stood when the row was written?"""
+    return row["split"] == "test" and row["metric"] in SCORES
+
+
+def final_scores(rows: Iterable[Row]) -> dict[str, tuple[str, float]]:
+    """The last test score of each task of one run: {task: (metric, value)}, in the order of the stream."""
+    return {row["evaluated"]: (row["metric"], row["value"]) for row in rows if is_score(row)}
+
+
+def final_performance(scores: dict[str, tuple[str, float]]) -> tuple[str, float] | None:
+    """The mean of final scores over tasks, with its metric.
+
+    Where tasks have different metrics, the first task's counts: no mean of both makes sense. A score that is
+    not a number makes the mean none. None: nothing was scored yet.
+    """
+    if not scores:
+        return None
+    metric = next(iter(scores.values()))[0]
+    values = [value for name, value in scores.values() if name == metric]
+    return metric, math.fsum(values) / len(values)
+
+
+# --- as text ------------------------------------------------------------------------------------------
+
+
+def _whole_or_none(text: str) -> int | None:
+    return int(text) if text else None
+
+
+NUMBERS: dict[str, Callable[[str], Any]] = {
+    "seed": int,
+    "epoch": int,
+    "component": _whole_or_none,
+    "depth": _whole_or_none,
+    "value": float,
+}
+
+
+def read_rows(lines: Iterable[str]) -> Iterator[Row]:
+    """Rows from the lines of a CSV file with a header, also of one that an older version wrote."""
+    for text in csv.DictReader(lines):
+        upgraded = text if "component" in text else upgrade(text)
+        row: Any = upgraded | {name: convert(upgraded[name]) for name, convert in NUMBERS.items()}
+        yield row
+
+
+# --- as version 0.1 wrote them ----------------------------------------------------------------------
+
+OLD_COLUMNS = tuple(name for name in COLUMNS if name not in ("component", "depth"))
+# Version 0.1 wrote component and depth into the metric's name. What each looked like, and its metric now.
+OLD_METRICS = (
+    (re.compile(r"^component (?P<component>\d+) depth (?P<depth>\d+)$"), "weight"),
+    (re.compile(r"^component (?P<component>\d+)$"), "consistency"),
+    (re.compile(r"^(?P<score>\w+) without component (?P<component>\d+)$"), "{} without component"),
+)
+
+
+def upgrade(text: dict[str, str]) -> dict[str, str]:
+    """A line of an old file, with the columns of now."""
+    for pattern, metric in OLD_METRICS:
+        if match := pattern.match(text["metric"]):
+            parts = match.groupdict()
+            return text | {
+                "metric": metric.format(parts.get("score")),
+                "component": parts["component"],
+                "depth": parts.get("depth") or "",
+            }
+    return text | {"component": "", "depth": ""}
+
+
+def downgrade(row: Row) -> dict[str, Any]:
+    """A row as version 0.1 wrote it: a run that an older version began keeps the form of its file."""
+    old: dict[str, Any] = {name: value for name, value in row.items() if name in OLD_COLUMNS}
+    component, depth, metric = row["component"], row["depth"], row["metric"]
+    if metric == "weight":
+        old["metric"] = f"component {component} depth {depth}"
+    elif metric == "consistency":
+        old["metric"] = f"component {component}"
+    elif metric.endswith(" without component"):
+        old["metric"] = f"{metric} {component}"
+    return old
