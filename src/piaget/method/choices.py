@@ -1,0 +1,220 @@
+"""Every setting of a learner, listed once: its name, its values, and what it is for. No heavy imports.
+
+`Learner(...)`, the flags of the command line, its help, TOML files and run.json all take their settings from
+`Choices`. What is not chosen is the paper's.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import math
+import numbers
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_args, get_type_hints
+
+from piaget.errors import SettingError
+
+if TYPE_CHECKING:
+    from piaget.method.components import Components
+    from piaget.method.encoders import Decoder, Encoder
+    from piaget.method.expansion import Expansion
+    from piaget.method.optimizer import Optimizer, RateSchedule, StopRule
+    from piaget.method.schedule import Schedule
+
+STRUCTURES = ("linear", "soft-ordering", "soft-gating", "monolithic")
+ADAPTATIONS = ("er", "ewc", "nft", "fm")
+ALGORITHMS = ("dynamic", "compositional", "joint", "no-components")
+CompileMode = Literal["auto", "always", "never"]
+
+
+@dataclass(frozen=True)
+class Values:
+    """Which values a setting takes: as help texts show them, as a check, and in words."""
+
+    shown: str
+    allows: Callable[[Any], bool]
+    expected: str
+
+
+def one_of(*words: str) -> Values:
+    """One of some words."""
+    return Values("|".join(words), lambda value: value in words, f"{', '.join(words[:-1])} or {words[-1]}")
+
+
+def _whole(value: Any, least: int) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= least
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+WHOLE = Values("N", lambda value: _whole(value, 1), "a whole number, 1 or more")
+COUNT = Values("N", lambda value: _whole(value, 0), "a whole number, 0 or more")
+NUMBER = Values("X", _number, "a finite number")
+BATCH = Values("N|all", lambda v: v == "all" or _whole(v, 1), "a whole number, 1 or more, or all")
+TEXT = Values("NAME", lambda value: isinstance(value, str), "a name")
+
+MODEL, TRAINING, METHOD, MACHINE = "the model", "training", "the method's numbers", "where it is computed"
+
+
+@dataclass(frozen=True)
+class About:
+    """What is said of a setting where it is declared."""
+
+    values: Values
+    group: str  # the heading under which it is explained
+    help: str
+    part: bool = False  # an object of one's own may be given instead of a name
+
+
+class Choices(TypedDict, total=False):
+    """The settings of a learner beside its structure, adaptation and algorithm."""
+
+    components: Annotated[
+        str | Components, About(one_of("dense", "conv", "linear"), MODEL, "the kind of components", part=True)
+    ]
+    initial_components: Annotated[int, About(WHOLE, MODEL, "how many there are at first (4)")]
+    depth: Annotated[
+        int, About(WHOLE, MODEL, "how many of them are applied one after the other (as many as at first)")
+    ]
+    width: Annotated[int, About(WHOLE, MODEL, "units of dense components (64; cub, combined: 256)")]
+    channels: Annotated[int, About(WHOLE, MODEL, "channels of convolutional ones (50; omniglot: 53)")]
+    padding: Annotated[int, About(COUNT, MODEL, "around images, for convolutional ones (1; omniglot: 0)")]
+    dropout: Annotated[float, About(NUMBER, MODEL, "share of units that are dropped in training (0.5)")]
+    encoder: Annotated[
+        str | Encoder,
+        About(
+            one_of("learned", "fixed", "shared", "none"),
+            MODEL,
+            "a task's input map (learned; mnist, fashion, digits: fixed; pixel-mnist: shared)",
+            part=True,
+        ),
+    ]
+    decoder: Annotated[
+        str | Decoder,
+        About(
+            one_of("learned", "shared"),
+            MODEL,
+            "a task's output map (learned; pixel-mnist: shared)",
+            part=True,
+        ),
+    ]
+    epochs: Annotated[int, About(WHOLE, TRAINING, "epochs a task (100; linear: 10,000)")]
+    batch_size: Annotated[
+        int | Literal["all"], About(BATCH, TRAINING, "samples a step, or all (32; linear: all)")
+    ]
+    optimizer: Annotated[
+        str | Optimizer, About(one_of("adam", "sgd"), TRAINING, "how parameters move (adam)", part=True)
+    ]
+    learning_rate: Annotated[float, About(NUMBER, TRAINING, "of the optimizer (0.001)")]
+    weight_decay: Annotated[float, About(NUMBER, TRAINING, "decoupled, of the optimizer (0)")]
+    rate_schedule: Annotated[
+        str | RateSchedule,
+        About(
+            one_of("constant", "cosine"),
+            TRAINING,
+            "how the rate changes within a stage (constant)",
+            part=True,
+        ),
+    ]
+    stop: Annotated[
+        str | StopRule,
+        About(
+            one_of("never", "patience"),
+            TRAINING,
+            "when a stage ends early, by validation scores (never)",
+            part=True,
+        ),
+    ]
+    patience: Annotated[
+        int, About(WHOLE, TRAINING, "epochs without a better validation score that end a stage")
+    ]
+    initial_tasks: Annotated[int, About(WHOLE, TRAINING, "so many tasks are initialized together (4)")]
+    initial_epochs: Annotated[int, About(WHOLE, TRAINING, "for so many epochs (as on any task)")]
+    schedule: Annotated[
+        str | Schedule,
+        About(one_of("staged", "joint"), METHOD, "which stage each epoch is (the algorithm's)", part=True),
+    ]
+    expansion: Annotated[
+        str | Expansion,
+        About(one_of("none", "dropout"), METHOD, "how components are added (the algorithm's)", part=True),
+    ]
+    adapt_every: Annotated[
+        int,
+        About(
+            WHOLE, METHOD, "components adapt in every N-th epoch; a divisor of the epochs (only in the last)"
+        ),
+    ]
+    replay_size: Annotated[int, About(WHOLE, METHOD, "er: stored samples a task (a batch; objects: 5)")]
+    ewc_strength: Annotated[float, About(NUMBER, METHOD, "ewc: how strongly components are held (0.001)")]
+    threshold: Annotated[float, About(NUMBER, METHOD, "dynamic: relative gain that keeps a component (0.05)")]
+    compile: Annotated[
+        CompileMode,
+        About(
+            one_of(*get_args(CompileMode)),
+            MACHINE,
+            "steps as machine code (auto: where there is enough work for it to pay)",
+        ),
+    ]
+    device: Annotated[str, About(TEXT, MACHINE, "cpu, cuda, ... (cpu)")]
+    dtype: Annotated[str, About(one_of("float32", "float64"), MACHINE, "of all numbers (float32)")]
+    seed: Annotated[int, About(COUNT, MACHINE, "of all that is drawn (0)")]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting, by its name."""
+
+    name: str
+    about: About
+
+    @property
+    def flag(self) -> str:
+        """As the command line has it."""
+        return "--" + self.name.replace("_", "-")
+
+
+def _declared() -> dict[str, Setting]:
+    classes = "Components Decoder Encoder Expansion Optimizer RateSchedule StopRule Schedule"
+    unknown: dict[str, Any] = dict.fromkeys(classes.split(), object)  # loaded only with PyTorch
+    hints = get_type_hints(Choices, localns=unknown, include_extras=True)
+    return {name: Setting(name, hint.__metadata__[0]) for name, hint in hints.items()}
+
+
+SETTINGS = _declared()
+
+
+def unknown_setting(name: str, known: Mapping[str, Any]) -> SettingError:
+    """The error about a setting that does not exist, with the nearest name that does."""
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    return SettingError(f"setting {name!r} is not known{hint}; known: {', '.join(known)}")
+
+
+def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The same settings, without those that are None; a wrong name or value is an error that says what is
+    allowed. An object given for a part is checked when the parts are put together."""
+    checked = {}
+    for name, value in settings.items():
+        if name not in SETTINGS:
+            raise unknown_setting(name, SETTINGS)
+        about = SETTINGS[name].about
+        if value is None or (about.part and not isinstance(value, str)):
+            checked[name] = value
+            continue
+        if not about.values.allows(value):
+            objects = ", or an object" if about.part else ""
+            raise SettingError(f"{name}={value!r}: expected {about.values.expected}{objects}")
+        checked[name] = value.item() if hasattr(value, "item") else value  # numpy's numbers
+    return {name: value for name, value in checked.items() if value is not None}
+
+
+def parse(text: str) -> Any:
+    """A value from the command line: a number, True, ... or else a text."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
