@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from piaget.lab.settings import parse
+from piaget.method.choices import parse
 
 
 def positive(text: str) -> int:

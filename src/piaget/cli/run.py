@@ -17,7 +17,7 @@ from piaget.cli.common import (
 )
 from piaget.cli.live import add_progress, view
 from piaget.lab.progress import SCORES, duration
-from piaget.lab.settings import SETTINGS, parse
+from piaget.method.choices import SETTINGS, parse
 
 
 def add(commands: Any) -> None:
@@ -74,10 +74,12 @@ def _add_method(parser: argparse.ArgumentParser) -> None:
     method.add_argument("--epochs", type=positive, metavar="N", help="epochs a task")
     groups = {}
     for setting in SETTINGS.values():
-        if setting.group not in groups:
-            groups[setting.group] = parser.add_argument_group(f"{setting.group} (in brackets: the default)")
-        groups[setting.group].add_argument(
-            setting.flag, metavar=setting.kind.shown, help=setting.help, dest=setting.name
+        if setting.about.group not in groups:
+            groups[setting.about.group] = parser.add_argument_group(
+                f"{setting.about.group} (in brackets: the default)"
+            )
+        groups[setting.about.group].add_argument(
+            setting.flag, metavar=setting.about.values.shown, help=setting.about.help, dest=setting.name
         )
 
 

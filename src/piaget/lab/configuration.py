@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from piaget.lab.defaults import settings_of, structure_of
-from piaget.lab.settings import check_settings
-from piaget.method.schedule import default_epochs
+from piaget.method.choices import check_settings
 
 Configuration = dict[str, Any]
 
@@ -36,7 +35,7 @@ def configure(
         "structure": structure,
         "adaptation": adaptation,
         "algorithm": algorithm,
-        "epochs": resolved.pop("epochs", None) or default_epochs(linear=structure == "linear"),
+        "epochs": resolved.pop("epochs", None) or (10_000 if structure == "linear" else 100),
         "every": every,
         "settings": resolved,
     }

@@ -30,7 +30,7 @@ from piaget.lab import checkpoint, folder
 from piaget.lab.progress import Progress, Tracker, duration, score
 from piaget.lab.row_file import RowFile, read_rows
 from piaget.learner import Learner
-from piaget.method.settings import to_json
+from piaget.method.description import to_json
 from piaget.scoring import probing
 from piaget.scoring.rows import Row
 from piaget.scoring.watch import EpochReport
@@ -153,7 +153,7 @@ def _train(runs: Sequence[_Run], every: int | None, on_progress: OnProgress | No
         one.learner.save(one.folder / "learner")
         folder.note(
             one.folder, status="done", finished=folder.now(), seconds=round(tracker.seconds, 3),
-            peak_memory=_peak_memory(), steps=one.learner._state.steps,
+            peak_memory=_peak_memory(), steps=one.learner.state.steps,
         )  # fmt: skip
         folder.log(one.folder, f"done in {duration(tracker.seconds)}")
     checkpoint.remove(place)
@@ -206,7 +206,7 @@ def _on_epoch(
 
 def _has(learner: Learner, task: Task) -> bool:
     """Learned, or waiting for the other initial tasks, and not the one being learned."""
-    progress = learner._state.progress
+    progress = learner.state.progress
     if progress is not None and progress.tasks[-1] == task.name:
         return False
     return task.name in learner.tasks or task.name in learner.pending
