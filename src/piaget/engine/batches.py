@@ -15,6 +15,7 @@ from piaget.engine.loss import Rows
 from piaget.engine.noise import draw_bits, packed_bytes
 from piaget.engine.stage import Stage
 from piaget.method.trees import leaves, map_tree, rebuild, resize, rounded
+from piaget.recording import observed
 
 NOISE_BLOCK = 2**25  # bytes of dropout bits drawn at a time
 ROWS_BLOCK = 2**22  # bytes of rows taken at a time: what stays in a processor's cache
@@ -57,7 +58,8 @@ def draw_plan(stage: Stage, part: Part) -> Plan:
     noise_shape = (settings.structure.noise_slots(k), packed_bytes(part.loss.shapes[1:]))
     shape = (size, *noise_shape)
     noise = _draw_noise(generator, steps * len(passes), shape, dropout) if dropout else None
-    return Plan(index, weight, components, current, noise, references, random)
+    plan = Plan(index, weight, components, current, noise, references, random)
+    return observed("plan", plan, stage=stage, part=part)
 
 
 def _draw_for_adaptation(stage: Stage, part: Part, steps: int) -> tuple[Tensor | None, Tensor | None]:

@@ -11,6 +11,7 @@ from piaget.method.objective import output_width
 from piaget.method.parameters import TASK_ROLES, Moments, TaskParams, new_moments
 from piaget.method.settings import Settings
 from piaget.method.trees import T, map_tree, resize
+from piaget.recording import observed
 
 
 def begin_initialization(settings: Settings, state: State, tasks: list[Task]) -> None:
@@ -35,6 +36,7 @@ def begin_initialization(settings: Settings, state: State, tasks: list[Task]) ->
     for task, params, structure in zip(tasks, drawn, initial, strict=True):
         _meet(settings, state, task, params._replace(structure=structure))
     _track(settings, state, tasks)
+    observed("begin", state)
 
 
 def begin(settings: Settings, state: State, task: Task, candidate: bool) -> None:
@@ -47,6 +49,7 @@ def begin(settings: Settings, state: State, task: Task, candidate: bool) -> None
         state.moments = map_tree(lambda m: resize(m, 0, len(m) + 1), state.moments)
     _meet(settings, state, task, _draw_task(settings, state, task))
     _track(settings, state, [task], candidate)
+    observed("begin", state)
 
 
 def discard_candidate(settings: Settings, state: State, task: Task) -> None:

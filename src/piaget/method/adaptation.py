@@ -24,6 +24,7 @@ from piaget.method.model import Model
 from piaget.method.objective import output_width
 from piaget.method.parameters import Params
 from piaget.method.trees import Tensors, map_tree, resize, rounded
+from piaget.recording import observed
 
 Memory = dict[str, Tensors]  # what an adaptation keeps, under names of its own
 
@@ -59,7 +60,7 @@ class Finished:
     def sample(self, count: int) -> Tensor:
         """Row numbers of `count` training samples (or all), drawn uniformly."""
         order = torch.randperm(len(self.x), generator=self.generator)
-        return order[:count].to(self.x.device)
+        return observed("sample", order[:count].to(self.x.device))
 
     def outputs(self, rows: Tensor) -> Tensor:
         """The network's outputs (n, columns) for these training samples, without dropout."""

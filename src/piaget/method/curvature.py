@@ -26,6 +26,7 @@ from piaget.method.objective import (
 )
 from piaget.method.parameters import Params
 from piaget.method.trees import Tensors, map_tree
+from piaget.recording import observed
 
 
 def as_matrices(params: Tensors, lead: int = 1) -> dict[str, Tensor]:
@@ -92,10 +93,11 @@ def _norm2(matrix: Tensor) -> Tensor:
 
 def draw_labels(kind: Kind, out: Tensor, generator: torch.Generator) -> Tensor:
     """Labels (N,) drawn from the predictions; regression needs none."""
-    if kind == "regression":
-        return torch.zeros(len(out), dtype=out.dtype, device=out.device)
-    chances = probabilities(kind, out).cpu().double()
-    return torch.multinomial(chances, 1, generator=generator)[:, 0].to(out.device)
+    labels = torch.zeros(len(out), dtype=out.dtype)
+    if kind != "regression":
+        chances = probabilities(kind, out).cpu().double()
+        labels = torch.multinomial(chances, 1, generator=generator)[:, 0]
+    return observed("labels", labels.to(out.device))
 
 
 def sample_gradients(
