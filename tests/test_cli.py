@@ -21,9 +21,11 @@ from tests.test_table import frame, only
 
 def piaget_command(*arguments, **environment):
     return subprocess.run(
-        [sys.executable, "-m", "piaget", *map(str, arguments)], capture_output=True, text=True,
+        [sys.executable, "-m", "piaget", *map(str, arguments)],
+        capture_output=True,
+        text=True,
         env=os.environ | environment,
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(
@@ -177,9 +179,18 @@ def test_from_a_table_to_predictions(tmp_path):
     table.loc[5, "cost"] = None
     table.to_csv(tmp_path / "costs.csv", index=False)
     run = piaget_command(
-        "run", "--table", tmp_path / "costs.csv", "--group", "site", "--target", "cost", "--epochs", "2",
-        "--out", tmp_path / "out",
-    )  # fmt: skip
+        "run",
+        "--table",
+        tmp_path / "costs.csv",
+        "--group",
+        "site",
+        "--target",
+        "cost",
+        "--epochs",
+        "2",
+        "--out",
+        tmp_path / "out",
+    )
     assert run.returncode == 0, run.stderr
     assert "piaget: note: costs: 1 of 200 rows have no site or no cost; left out" in run.stderr
     assert "task 5 of 5, site 4: done; rmse " in run.stderr
@@ -465,6 +476,7 @@ def test_a_sweep_over_structures(tmp_path, capsys):
     assert main([*arguments, "--workers", "1", "--json", "--out", str(tmp_path)]) == 0
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert {e["run"] for e in events if e["event"] == "ended"} == {
-        "digits soft-ordering er compositional seed 0", "digits linear er compositional seed 0",
-    }  # fmt: skip
+        "digits soft-ordering er compositional seed 0",
+        "digits linear er compositional seed 0",
+    }
     assert len(events[-1]["table"]) == 2

@@ -35,9 +35,17 @@ def _quiet(monkeypatch, tmp_path):
 
 def row(trained, epoch, evaluated, value, metric="accuracy", split="test", stage="joint"):
     return {
-        "stream": "s", "method": "m", "seed": 0, "trained": trained, "epoch": epoch, "stage": stage,
-        "evaluated": evaluated, "split": split, "metric": metric, "value": value,
-    }  # fmt: skip
+        "stream": "s",
+        "method": "m",
+        "seed": 0,
+        "trained": trained,
+        "epoch": epoch,
+        "stage": stage,
+        "evaluated": evaluated,
+        "split": split,
+        "metric": metric,
+        "value": value,
+    }
 
 
 def moment(trained, epoch, scores, components=4):
@@ -53,9 +61,12 @@ CONFIGURATION = {"stream": "s", "epochs": None, "settings": {"width": 64, "a.b":
 def make_run(folder, rows=(), status="done", **more):
     folder.mkdir(parents=True, exist_ok=True)
     description = {
-        "configuration": CONFIGURATION, "status": status, "started": "2024-05-01T10:00:00+00:00",
-        "finished": None, "error": None,
-    }  # fmt: skip
+        "configuration": CONFIGURATION,
+        "status": status,
+        "started": "2024-05-01T10:00:00+00:00",
+        "finished": None,
+        "error": None,
+    }
     (folder / "run.json").write_text(json.dumps(description | more))
     (folder / "rows.csv").write_bytes(HEADER + as_csv(list(rows)))
     return folder
@@ -202,9 +213,25 @@ def test_large_files_are_noted_in_parts(tmp_path, monkeypatch):
 
 
 ODD = [
-    "mean", "größe", "a/b", "a//b", "a_b", "a?b", "a*b", "../x", "/x", "x/", "line\nbreak", 'quo"te',
-    "com,ma", "x" * 300, "x" * 301, " ", "a_b-x0123456789", "Site 7: north",
-]  # fmt: skip
+    "mean",
+    "größe",
+    "a/b",
+    "a//b",
+    "a_b",
+    "a?b",
+    "a*b",
+    "../x",
+    "/x",
+    "x/",
+    "line\nbreak",
+    'quo"te',
+    "com,ma",
+    "x" * 300,
+    "x" * 301,
+    " ",
+    "a_b-x0123456789",
+    "Site 7: north",
+]
 
 
 @pytest.mark.parametrize("odd", [MLflow.odd, TensorBoard.odd])
@@ -366,8 +393,10 @@ def test_event_files(tmp_path):
     assert to_tensorboard(results, out) == 0
     found = events(out / "s" / "seed-0")
     assert [(e.step, e.value) for e in found.Scalars("accuracy/test/t0")] == [
-        (10, pytest.approx(0.5)), (20, pytest.approx(0.6)), (30, pytest.approx(0.4)),
-    ]  # fmt: skip
+        (10, pytest.approx(0.5)),
+        (20, pytest.approx(0.6)),
+        (30, pytest.approx(0.4)),
+    ]
     assert [e.value for e in found.Scalars("accuracy/test/mean")] == pytest.approx([0.6, 0.7, 0.6])
     assert [e.value for e in found.Scalars("components")] == [4, 4, 5]
     (text,) = found.Tensors("configuration/text_summary")
@@ -489,8 +518,10 @@ def test_mlflow_runs(tmp_path, database):
     first, second = runs["s/seed-0"], runs["s/seed-1"]
     assert history(client, first, "accuracy/test/t0") == [(10, 0.5), (20, 0.6), (30, 0.4)]
     assert history(client, first, "accuracy/test/mean") == [
-        (10, pytest.approx(0.6)), (20, pytest.approx(0.7)), (30, pytest.approx(0.6)),
-    ]  # fmt: skip
+        (10, pytest.approx(0.6)),
+        (20, pytest.approx(0.7)),
+        (30, pytest.approx(0.6)),
+    ]
     assert first.data.params["settings.width"] == "64"
     assert first.data.params["epochs"] == "null"
     assert len(first.data.params) == 5

@@ -26,19 +26,29 @@ from piaget.scoring.rows import COLUMNS
 
 def row(method, seed, evaluated, value, trained="t1"):
     return {
-        "stream": "objects-random", "method": method, "seed": seed, "trained": trained, "epoch": 1,
-        "stage": "joint", "evaluated": evaluated, "split": "test", "metric": "accuracy", "value": value,
-    }  # fmt: skip
+        "stream": "objects-random",
+        "method": method,
+        "seed": seed,
+        "trained": trained,
+        "epoch": 1,
+        "stage": "joint",
+        "evaluated": evaluated,
+        "split": "test",
+        "metric": "accuracy",
+        "value": value,
+    }
 
 
 def test_the_table_is_the_mean_over_tasks_then_over_seeds():
     method = "soft-ordering/er/joint"
     rows = [
         row(method, 0, "t0", 0.1, trained="t0"),  # an earlier evaluation: not final
-        row(method, 0, "t0", 0.8), row(method, 0, "t1", 1.0),
-        row(method, 1, "t0", 0.9), row(method, 1, "t1", 0.7),
+        row(method, 0, "t0", 0.8),
+        row(method, 0, "t1", 1.0),
+        row(method, 1, "t0", 0.9),
+        row(method, 1, "t1", 0.7),
         row("monolithic/ewc/no-components", 0, "t0", 0.5),
-    ]  # fmt: skip
+    ]
     rows.append({**rows[1], "metric": "loss", "value": 5.0})
     first, second = table.lines(rows)
     assert (first.base, first.algorithm, first.seeds) == ("er", "joint", 2)
@@ -126,9 +136,18 @@ def piaget(*arguments):
 def test_the_command(tmp_path):
     """Two methods in two worker processes; the second time, nothing is trained again."""
     arguments = (
-        "sweep", "objects-random", "--algorithms", "compositional", "no-components", "--seeds", 2,
-        "--epochs", 2, "--out", tmp_path,
-    )  # fmt: skip
+        "sweep",
+        "objects-random",
+        "--algorithms",
+        "compositional",
+        "no-components",
+        "--seeds",
+        2,
+        "--epochs",
+        2,
+        "--out",
+        tmp_path,
+    )
     first = piaget(*arguments)
     assert first.returncode == 0, first.stderr
     assert "Compositional" in first.stdout
@@ -190,10 +209,16 @@ def test_the_presets_are_the_papers_experiments():
         for name, preset in PRESETS.items()
     }
     assert runs == {
-        "linear": 3 * 10 * 10, "soft-ordering": 5 * 14 * 10, "soft-gating": 4 * 14 * 10, "combined": 14 * 10,
-        "objects": 4 * 14 * 50, "limited-data": 3 * 5 * 4 * 50, "schedule": 3 * (2 + 6 * 2) * 10,
-        "components": 5 * 5 * 10, "pixel-mnist": 2,
-    }  # fmt: skip
+        "linear": 3 * 10 * 10,
+        "soft-ordering": 5 * 14 * 10,
+        "soft-gating": 4 * 14 * 10,
+        "combined": 14 * 10,
+        "objects": 4 * 14 * 50,
+        "limited-data": 3 * 5 * 4 * 50,
+        "schedule": 3 * (2 + 6 * 2) * 10,
+        "components": 5 * 5 * 10,
+        "pixel-mnist": 2,
+    }
     assert {name: preset.runs for name, preset in PRESETS.items()} == runs
     for name, preset in PRESETS.items():
         jobs = preset.jobs((0,))
@@ -245,8 +270,10 @@ def test_who_is_trained_together_is_settled_once():
         [replace(job, data_dir="b")], first, lambda job: 10
     )  # more seeds, other workers, other data folder
     assert [(cohort.seeds, cohort.data_dir) for cohort in again] == [
-        ((0, 1), "b"), ((2,), "b"), ((3, 4), "b"),
-    ]  # fmt: skip
+        ((0, 1), "b"),
+        ((2,), "b"),
+        ((3, 4), "b"),
+    ]
     assert plan([replace(job, seeds=(2,), data_dir="b")], again, lambda job: 1) == [again[1]]
     assert plan([replace(job, epochs=7)], again, lambda job: 10) == [replace(job, epochs=7)]
 

@@ -20,12 +20,14 @@ def frame(groups=6, rows=40, seed=0):
     """Sites with an outcome that depends on age, ward and a site's own offset."""
     rng = np.random.default_rng(seed)
     n = groups * rows
-    table = pandas.DataFrame({
-        "site": np.repeat([f"site {g}" for g in range(groups)], rows),
-        "age": rng.normal(50, 10, n),
-        "ward": rng.choice(["red", "green", "blue"], n),
-        "visits": rng.integers(0, 9, n),
-    })  # fmt: skip
+    table = pandas.DataFrame(
+        {
+            "site": np.repeat([f"site {g}" for g in range(groups)], rows),
+            "age": rng.normal(50, 10, n),
+            "ward": rng.choice(["red", "green", "blue"], n),
+            "visits": rng.integers(0, 9, n),
+        }
+    )
     effect = table["ward"].map({"red": 0.0, "green": 40.0, "blue": -40.0})
     table["cost"] = (
         1000 + 3 * table["age"] + effect + 100 * np.repeat(np.arange(groups), rows) + rng.normal(0, 1, n)
@@ -93,11 +95,15 @@ def test_any_form_of_table_gives_the_same_tasks(form, tmp_path):
 @pytest.mark.parametrize(
     ("values", "kind"),
     [
-        ([0.5, 1.5], "regression"), (list(range(40)), "regression"), ([1, 2], "binary"),
-        ([0.0, 1.0, 2.0], "multiclass"), (["a", "b"], "binary"), ([True, False], "binary"),
+        ([0.5, 1.5], "regression"),
+        (list(range(40)), "regression"),
+        ([1, 2], "binary"),
+        ([0.0, 1.0, 2.0], "multiclass"),
+        (["a", "b"], "binary"),
+        ([True, False], "binary"),
         (["a", "b", "c"], "multiclass"),
     ],
-)  # fmt: skip
+)
 def test_the_kind_is_inferred(values, kind):
     n = 240
     table = pandas.DataFrame(
@@ -132,8 +138,14 @@ def test_missing_values():
     table.loc[::7, "ward"] = None
     stream = from_table(table, group="site", target="cost")
     assert stream.encoding.inputs == [
-        "age", "age is missing", "ward=blue", "ward=green", "ward=red", "ward is missing", "visits",
-    ]  # fmt: skip
+        "age",
+        "age is missing",
+        "ward=blue",
+        "ward=green",
+        "ward=red",
+        "ward is missing",
+        "visits",
+    ]
     rows = stream.encoding.encode(
         pandas.DataFrame({"age": [np.nan, 50], "ward": ["red", None], "visits": [1, 2]})
     )
@@ -167,10 +179,16 @@ def test_new_rows_are_encoded_alike():
 
 def test_numbers_as_categories_dates_and_booleans():
     n = 80
-    table = pandas.DataFrame({
-        "g": np.repeat(["p", "q"], n // 2), "code": np.arange(n) % 3, "flag": np.arange(n) % 2 == 0,
-        "day": pandas.date_range("2020-01-01", periods=n), "t": np.arange(n) / 7, "row": np.arange(n),
-    })  # fmt: skip
+    table = pandas.DataFrame(
+        {
+            "g": np.repeat(["p", "q"], n // 2),
+            "code": np.arange(n) % 3,
+            "flag": np.arange(n) % 2 == 0,
+            "day": pandas.date_range("2020-01-01", periods=n),
+            "t": np.arange(n) / 7,
+            "row": np.arange(n),
+        }
+    )
     stream = from_table(table, group="g", target="t", categorical=["code"], ignore=["row"])
     assert stream.encoding.inputs == ["code=0", "code=1", "code=2", "flag", "day"]
     spread = stream.encoding.columns[2].spread
@@ -418,10 +436,14 @@ def test_codes_stay_what_they_are(tmp_path):
     """In the new file all codes look like numbers; in the old one, not."""
     n = 240
     codes = np.resize(["01", "02", "A1"], n)
-    table = pandas.DataFrame({
-        "site": np.resize(["001", "002", "003", "004"], n), "code": codes, "age": np.arange(n) % 7,
-        "cost": (codes == "02") * 50.0 + np.arange(n) % 7,
-    })  # fmt: skip
+    table = pandas.DataFrame(
+        {
+            "site": np.resize(["001", "002", "003", "004"], n),
+            "code": codes,
+            "age": np.arange(n) % 7,
+            "cost": (codes == "02") * 50.0 + np.arange(n) % 7,
+        }
+    )
     table.to_csv(tmp_path / "old.csv", index=False)
     stream = from_table(tmp_path / "old.csv", group="site", target="cost", kind="regression")
     assert [task.name for task in stream] == ["001", "002", "003", "004"]
