@@ -1,6 +1,7 @@
 """Saving, loading and carrying on; interruptions; damaged folders."""
 
 import dataclasses
+import functools
 import json
 
 import pytest
@@ -19,9 +20,13 @@ from tests.small import binary_tasks, mixed_tasks
 
 def learner_of(adaptation="er", algorithm="dynamic", **settings):
     defaults = {
-        "components": piaget.Dense(6), "initial_components": 2, "epochs": 4, "initial_tasks": 2,
-        "batch_size": 8, "seed": 7,
-    }  # fmt: skip
+        "components": piaget.Dense(6),
+        "initial_components": 2,
+        "epochs": 4,
+        "initial_tasks": 2,
+        "batch_size": 8,
+        "seed": 7,
+    }
     return piaget.Learner(
         settings.pop("structure", "soft-ordering"), adaptation, algorithm, **(defaults | settings)
     )
@@ -31,10 +36,14 @@ def everything(learner):
     state = learner._state
     own = {name: record.own for name, record in state.records.items()}
     tree = {
-        "components": state.components, "moments": state.moments, "own": own, "memory": state.memory,
-        "io": state.io, "io_moments": state.io_moments,
+        "components": state.components,
+        "moments": state.moments,
+        "own": own,
+        "memory": state.memory,
+        "io": state.io,
+        "io_moments": state.io_moments,
         "generator": state.generator.get_state(),
-    }  # fmt: skip
+    }
     return flatten(tree)
 
 
@@ -45,6 +54,15 @@ def assert_same(a, b):
         assert torch.equal(value, theirs[name]), name
     assert a.components == b.components
     assert a.structures().keys() == b.structures().keys()
+
+
+@functools.cache
+def undisturbed(adaptation="er"):
+    """What learners are compared with that were killed on their way; it is not changed."""
+    learner = learner_of(adaptation)
+    for task in mixed_tasks(4, n=20):
+        learner.learn(task)
+    return learner
 
 
 class Killed(BaseException):
@@ -87,9 +105,6 @@ def test_other_structures_continue_bitwise(tmp_path, structure):
 def test_interrupted_anywhere_continues_bitwise(tmp_path, at, every):
     """Killed after any epoch, also of initialization; saved, loaded, and learned again."""
     tasks = mixed_tasks(4, n=20)
-    whole = learner_of()
-    for task in tasks:
-        whole.learn(task)
     count = 0
 
     def kill(report):
@@ -107,7 +122,7 @@ def test_interrupted_anywhere_continues_bitwise(tmp_path, at, every):
             part = piaget.Learner.load(tmp_path)
             part.learn(task, every=every)
     assert count >= at, "the learner was never killed"
-    assert_same(whole, part)
+    assert_same(undisturbed(), part)
 
 
 @pytest.mark.parametrize("adaptation", ["er", "ewc"])
@@ -127,9 +142,7 @@ def test_interrupted_anywhere_continues_bitwise(tmp_path, at, every):
 def test_interrupted_inside_a_change_of_state(monkeypatch, adaptation, owner, name, at):
     """Killed while a task begins, is committed, decided about, evaluated or stored."""
     tasks = mixed_tasks(4, n=20)
-    whole, part = learner_of(adaptation), learner_of(adaptation)
-    for task in tasks:
-        whole.learn(task)
+    whole, part = undisturbed(adaptation), learner_of(adaptation)
     original, count = getattr(owner, name), 0
 
     def kill(*args, **kwargs):
