@@ -41,9 +41,9 @@ def memory(adaptation: str, tasks: int) -> float:
     )
     for number in range(tasks):
         learner.learn(task(case, number, 0, BATCH))
-    state = learner._state
+    state = learner.state
     trees: list[Any] = [state.components, state.moments, state.memory]
-    trees += [{k: v for k, v in record.own.items() if k != "encoder"} for record in state.records.values()]
+    trees += [record.params._replace(encoder={}) for record in state.records.values()]
     return sum(t.numel() * t.element_size() for tree in trees for t in leaves(tree)) / 2**20
 
 

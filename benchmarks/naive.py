@@ -202,6 +202,23 @@ class Learner:
                 self.step(batch, penalty)
         self.net.hidden = False
 
+    # --- by hand: examples/algorithm_1.py ------------------------------------------------------
+
+    def meet(self, kind: str, encoder: nn.Module, structure: nn.Module, decoder: nn.Module) -> int:
+        """A new task; returns its number."""
+        self.kinds.append(kind)
+        self.net.encoders.append(encoder)
+        self.net.structures.append(structure)
+        self.net.decoders.append(decoder)
+        task = len(self.kinds) - 1
+        self.watch(p for module in self.own(task) for p in module.parameters())
+        return task
+
+    def epoch(self, task: int, x: Tensor, y: Tensor, modules: Iterable[nn.Module], size: int = 32) -> None:
+        """One pass over a task's data in which only these modules learn; all others are frozen."""
+        rows = torch.randperm(len(x)).split(size)
+        self.run([[[(task, x[r], y[r], None)]] for r in rows], list(modules))
+
     # --- elastic weight consolidation ---------------------------------------------------------
 
     def remember_curvature(self, task: int, x: Tensor, labels: Tensor) -> None:

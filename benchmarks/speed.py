@@ -30,48 +30,43 @@ import piaget
 from benchmarks.cases import BATCH, CASES, COMPONENTS, Case, task
 from benchmarks.end_to_end import CASE, end_to_end
 from benchmarks.plain import prepare_naive
-from piaget.engine import training
+from piaget.engine.training import Trained, Training
 from piaget.knowledge.storage import write_atomically
 from piaget.lab.memory import keep_memory
-
-
-class _Caught(Exception):
-    pass
 
 
 def prepare(case: Case, runs: int, **settings: Any) -> Callable[[], int]:
     """One epoch of the stage, as the library trains it; returns its number of steps (batches x passes)."""
     components = COMPONENTS[case.kind]
     usual = {"components": components, "encoder": "fixed" if case.kind == "dense" else None, "epochs": 2}
-    usual |= {"initial_epochs": 1, "compile": "always" if components.compiles_well else "never"}
+    usual |= {"initial_epochs": 1, "compile": "always" if components.compiles_well else "never"} | settings
     learners = [
-        piaget.Learner(case.structure, case.adaptation, case.algorithm, seed=seed, **(usual | settings))
+        piaget.Learner(
+            case.structure, case.adaptation, case.algorithm, seed=seed, **(usual | {"compile": "never"})
+        )
         for seed in range(runs)
     ]
-    cohort, caught = piaget.Cohort(learners), []
-    original = training.train
-
-    def train(stages: Any, rate: float, keeper: Any = None) -> None:
-        if len(learners[0]._state.records) > case.past and stages[0].name == case.stage:
-            caught.append(training._Together(stages, rate))
-            raise _Caught
-        quick = [replace(stage, compile="never") for stage in stages]
-        original(quick, rate, keeper)
-
-    training.train = train
-    try:
-        for number in range(case.past + 1):
-            samples = BATCH * case.batches if number == case.past else BATCH
-            cohort.learn([task(case, number, seed, samples) for seed in range(runs)])
-    except _Caught:
-        pass
-    finally:
-        training.train = original
-    (together,) = caught
+    cohort = piaget.Cohort(learners)
+    for number in range(case.past):
+        cohort.learn([task(case, number, seed, BATCH) for seed in range(runs)])
+    for learner in learners:  # only what is measured is compiled
+        learner.settings = replace(learner.settings, compile=usual["compile"])
+    samples = BATCH * case.batches
+    lessons = [
+        learner.learning(task(case, case.past, learner.settings.seed, samples)) for learner in learners
+    ]
+    stages: list[Any] = [next(lesson) for lesson in lessons]
+    active = [True] * runs
+    while stages[0].kind.name != case.stage:
+        training = Training(stages)
+        training.epoch(active)
+        stages = [lesson.send(Trained(training, i, False)) for i, lesson in enumerate(lessons)]
+    measured = Training(stages)
 
     def epoch() -> int:
-        together.epoch()
-        return together.stages[0].steps
+        before = measured.unread[0]
+        measured.epoch(active)
+        return measured.unread[0] - before
 
     return epoch
 

@@ -94,7 +94,7 @@ class Lesson:
         settings, state, watch, progress = self.settings, self.state, self.watch, self.state.progress
         assert progress is not None
         epoch = progress.epoch
-        while epoch < end and not progress.stopped:
+        while epoch < end and not self._stops(progress):
             trained = yield stage
             epoch += 1
             assert trained is not None
@@ -109,14 +109,18 @@ class Lesson:
 
             if epoch == end or watch.due(epoch) or trained.keep or settings.stop.watches:
                 refresh()
-            stops = watch.epoch(stage.kind.name, tasks, epoch, epochs, refresh)
-            if epoch < end and (stops or (progress.gains and settings.stop.stops(progress.gains))):
+            if watch.epoch(stage.kind.name, tasks, epoch, epochs, refresh):
                 refresh()
                 progress.stopped = True
-        if progress.stopped:
+        if epoch < end:
             yield Idle(stage)
         with state.transaction():
             progress.epoch, progress.stopped, progress.gains = end, False, []
+
+    def _stops(self, progress: Progress) -> bool:
+        """Does the stage end early? Told by what is kept: a run that goes on decides as it would have."""
+        gains = progress.gains
+        return progress.stopped or (bool(gains) and self.settings.stop.stops(gains))
 
     # --- line 11 ------------------------------------------------------------------------------------
 

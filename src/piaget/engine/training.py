@@ -170,7 +170,7 @@ class Training:
 
     def epoch(self, active: Sequence[bool]) -> None:
         """One epoch of the runs that are active; where there are several parts, their batches take turns."""
-        stage = self.stages[0]
+        stage = self.stages[list(active).index(True)]  # one that waits may have begun earlier
         factor = stage.settings.rate_schedule.factor(stage.done + self.epochs, stage.epochs)
         self.rate.fill_(stage.settings.learning_rate * factor)
         if self.repeated is None or list(active) != self.active:

@@ -1,0 +1,510 @@
+"""The seams: parts of one's own do what they say, are saved and carried on, and are the same in a cohort."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import piaget
+from examples.a_gem import AGEM
+from examples.algorithm_1 import algorithm_1
+from examples.cosine_and_patience import NoProgress, WarmCosine
+from examples.der_plus_plus import DERPlusPlus
+from examples.mcnemar import McNemar
+from examples.scale_and_shift import ScaleAndShift
+from piaget.engine.training import Training
+from piaget.knowledge.snapshot import describe
+from piaget.knowledge.storage import flatten
+from piaget.method.schedule import ADAPTATION, ASSIMILATION
+from tests.small import binary_tasks, image_tasks, make_task, mixed_tasks
+
+SMALL: dict[str, Any] = {
+    "width": 8,
+    "initial_components": 3,
+    "initial_tasks": 2,
+    "batch_size": 8,
+    "learning_rate": 0.02,
+    "dtype": "float64",
+}
+STAGED = piaget.Algorithm(piaget.Staged(4, 2, 1), piaget.ComponentDropout(0.02), name="dynamic")
+
+
+@dataclass(frozen=True)
+class TwoLayers(piaget.Encoder):
+    """An encoder of one's own: a hidden layer of tanh units."""
+
+    hidden: int = 5
+    shared: bool = False
+
+    def output_shape(self, input_shape, components):
+        return components.hidden
+
+    def draw(self, generator, input_shape, components, dtype):
+        def normal(*shape: int) -> Tensor:
+            return torch.randn(shape, generator=generator, dtype=dtype) / math.sqrt(shape[0])
+
+        features = math.prod(input_shape)
+        return {"in": normal(features, self.hidden), "out": normal(self.hidden, components.hidden[0])}
+
+    def apply(self, params, x):
+        return (x.flatten(1) @ params["in"]).tanh() @ params["out"]
+
+
+@dataclass(frozen=True)
+class Cosines(piaget.Decoder):
+    """A decoder of one's own: similarity to a direction for each output."""
+
+    axes = {"directions": 1}  # noqa: RUF012
+
+    def draw(self, generator, shape, outputs, dtype):
+        return {"directions": torch.randn(math.prod(shape), outputs, generator=generator, dtype=dtype)}
+
+    def apply(self, params, features):
+        directions = params["directions"]
+        norms = features.norm(dim=1, keepdim=True) * directions.norm(dim=0) + 1e-6
+        return 4 * features.flatten(1) @ directions / norms
+
+
+OWN: dict[str, dict[str, Any]] = {
+    "der++": {"adaptation": DERPlusPlus(), "algorithm": STAGED},
+    "a-gem": {"adaptation": AGEM(references=4), "algorithm": STAGED},
+    "scale and shift": {"structure": ScaleAndShift(), "algorithm": STAGED},
+    "mcnemar": {"expansion": McNemar(0.5), "epochs": 5},
+    "cosine, no progress": {"rate_schedule": WarmCosine(), "stop": NoProgress(2), "epochs": 8},
+    "encoder": {"encoder": TwoLayers(), "algorithm": STAGED},
+    "decoder": {"decoder": Cosines(), "algorithm": STAGED},
+    "sgd": {"optimizer": piaget.SGD(momentum=0.9, weight_decay=0.01), "epochs": 4},
+}
+
+
+def learner_of(name: str, **settings: Any) -> piaget.Learner:
+    return piaget.Learner(**(SMALL | OWN[name] | settings))
+
+
+def everything(learner: piaget.Learner) -> dict[str, Tensor]:
+    return flatten(describe(learner.state)[1])
+
+
+def assert_same(one: piaget.Learner, other: piaget.Learner) -> None:
+    ours, theirs = everything(one), everything(other)
+    assert ours.keys() == theirs.keys()
+    for name, tensor in ours.items():
+        assert torch.equal(tensor, theirs[name]), name
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_saved_loaded_and_carried_on(name, tmp_path):
+    """Also in the middle of a task."""
+    tasks = mixed_tasks(5, n=20)
+    whole = learner_of(name)
+    for task in tasks:
+        whole.learn(task)
+    part = learner_of(name)
+    for task in tasks[:3]:
+        part.learn(task)
+
+    def kill(report):
+        if report.epoch == 3:
+            raise Killed
+
+    with pytest.raises(Killed):
+        part.learn(tasks[3], every=1, on_epoch=kill)
+    part.save(tmp_path)
+    own = {n: p for n, p in OWN[name].items() if type(p).__module__.split(".")[0] in ("examples", "tests")}
+    if own:
+        with pytest.raises(piaget.LoadError, match="pass it again"):
+            piaget.Learner.load(tmp_path)
+    part = piaget.Learner.load(tmp_path, **own)
+    for task in tasks[3:]:
+        part.learn(task)
+    assert_same(whole, part)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_the_same_in_a_cohort(name):
+    streams = [mixed_tasks(4, n=20), [*mixed_tasks(3, n=20), make_task("task 3", n=23, seed=9)]]
+    alone = [learner_of(name, seed=seed) for seed in range(2)]
+    for learner, tasks in zip(alone, streams, strict=True):
+        for task in tasks:
+            learner.learn(task)
+    together = piaget.Cohort([learner_of(name, seed=seed) for seed in range(2)])
+    for pair in zip(*streams, strict=True):
+        together.learn(pair)
+    for one, other in zip(alone, together.learners, strict=True):
+        assert one.components == other.components
+        ours, theirs = everything(one), everything(other)
+        for key, tensor in ours.items():
+            torch.testing.assert_close(theirs[key], tensor, rtol=1e-7, atol=1e-9, msg=key)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["der++", "a-gem", "scale and shift"])
+def test_the_same_as_machine_code(name):
+    results = []
+    for compile in ("never", "always"):
+        learner = learner_of(name, compile=compile, algorithm="joint", epochs=2)
+        for task in binary_tasks(3):
+            learner.learn(task)
+        results.append(everything(learner))
+    for key, tensor in results[0].items():
+        torch.testing.assert_close(results[1][key], tensor, rtol=1e-9, atol=1e-12, msg=key)
+
+
+# --- the examples ---------------------------------------------------------------------------------------
+
+
+def components_after(tasks: Sequence[piaget.Task], **settings: Any) -> Tensor:
+    learner = piaget.Learner(**(SMALL | {"epochs": 4, "algorithm": "joint"} | settings))
+    for task in tasks:
+        learner.learn(task)
+    return learner.state.components["weight"]
+
+
+def test_stored_outputs_matter_only_with_their_weight():
+    tasks = mixed_tasks(4)
+    replay = components_after(tasks, adaptation=piaget.Replay(5))
+    assert torch.equal(replay, components_after(tasks, adaptation=DERPlusPlus(alpha=0.0)))
+    assert not torch.allclose(replay, components_after(tasks, adaptation=DERPlusPlus(alpha=0.5)))
+
+
+def test_stored_outputs_are_those_of_the_finished_task():
+    learner, tasks = learner_of("der++", algorithm="compositional", epochs=3), mixed_tasks(3)
+    for task in tasks:
+        learner.learn(task)
+    stored = piaget.stored_samples(learner.state.memory)[-1]
+    record = learner.record(tasks[-1])
+    network = learner.model
+    params = learner.state.params(record, network)
+    outputs = network.outputs_of_encoded(params, stored.h, record.visible(learner.components))
+    torch.testing.assert_close(stored.fields["logits"], outputs[:, : record.outputs])
+
+
+def test_der_holds_outputs():
+    """The more, the less the outputs of stored samples drift."""
+
+    def drift(alpha):
+        adaptation = DERPlusPlus(alpha=alpha, beta=0.0, size=10)
+        learner = piaget.Learner(**SMALL, adaptation=adaptation, algorithm="joint", epochs=15, dropout=0.0)
+        tasks = mixed_tasks(4)
+        for task in tasks:
+            learner.learn(task)
+        (first, *_), model = piaget.stored_samples(learner.state.memory), learner.model
+        record = learner.record(tasks[0])
+        out = model.outputs_of_encoded(learner.state.params(record, model), first.h, record.visible(3))
+        return float((out[:, : record.outputs] - first.fields["logits"]).square().mean())
+
+    assert drift(20.0) < 0.5 * drift(0.0)
+
+
+def step_context(gradient, reference):
+    nothing = torch.zeros(0)
+    return piaget.StepContext(
+        components=gradient,
+        gradient=gradient,
+        memory={},
+        reference=reference,
+        step=torch.zeros(()),
+        random=nothing,
+        loss=lambda c: nothing,
+        outputs=lambda c: nothing,
+    )
+
+
+def test_a_gem_projects_what_would_do_harm_and_nothing_else():
+    gradient = {"a": torch.tensor([[1.0, 0.0]]), "b": torch.tensor([2.0])}
+    helpful = {"a": torch.tensor([[1.0, 1.0]]), "b": torch.tensor([0.0])}
+    harmful = {"a": torch.tensor([[-1.0, 1.0]]), "b": torch.tensor([-1.0])}
+    kept, counts = AGEM().correct(step_context(gradient, helpful))
+    assert torch.equal(kept["a"], gradient["a"])
+    assert not counts["projected"]
+    projected, counts = AGEM().correct(step_context(gradient, harmful))
+    assert counts["projected"]
+    assert sum(float((g * harmful[n]).sum()) for n, g in projected.items()) == pytest.approx(0, abs=1e-6)
+    assert not torch.equal(projected["a"], gradient["a"])
+
+
+def test_projected_steps_are_counted_in_rows():
+    learner, tasks = learner_of("a-gem"), mixed_tasks(5)
+    rows = [row for task in tasks for row in learner.learn(task) if row["metric"] == "projected"]
+    assert [row["trained"] for row in rows] == ["task 2", "task 3", "task 4"]
+    steps = 2 * math.ceil(30 / 8) * 2  # two epochs of adaptation, two passes
+    assert all(0 <= row["value"] <= steps and row["value"] == int(row["value"]) for row in rows)
+    assert sum(row["value"] for row in rows) > 0
+    assert learner.state.progress is None
+
+
+def test_a_gem_leaves_tasks_of_another_shape_out():
+    learner = piaget.Learner(
+        adaptation=AGEM(references=3),
+        algorithm="joint",
+        components=piaget.Conv(3),
+        depth=2,
+        epochs=2,
+        initial_components=2,
+        initial_tasks=2,
+        batch_size=8,
+    )
+    tasks = [*image_tasks(3), make_task("larger", features=(2, 16, 16), n=12)]
+    rows = [row for task in tasks for row in learner.learn(task)]
+    projected = {row["trained"]: row["value"] for row in rows if row["metric"] == "projected"}
+    assert projected["larger"] == 0  # nothing to compare with
+
+
+def test_scale_and_shift_begin_as_soft_ordering_and_are_each_tasks_own():
+    learner, tasks = learner_of("scale and shift"), mixed_tasks(4)
+    for task in tasks:
+        learner.learn(task)
+    initial, later = (learner.record(task).params.structure for task in (tasks[0], tasks[3]))
+    assert torch.equal(initial["scale"], torch.ones(3, 8, dtype=torch.float64))  # initial structures stay
+    assert not torch.allclose(later["scale"], torch.ones(3, 8, dtype=torch.float64))
+    structures = learner.structures()
+    torch.testing.assert_close(structures["task 3"].sum(0), torch.ones(3, dtype=torch.float64))
+    generator = torch.Generator().manual_seed(0)
+    h, weight, bias = (torch.randn(s, generator=generator) for s in ((4, 8), (3, 8, 8), (3, 8)))
+    frame = piaget.Frame(piaget.Dense(8), [(8,)] * 4, 3, 2, torch.float32)
+    stacked = {"weight": weight, "bias": bias}
+    visible, keep = torch.ones(3, dtype=torch.bool), [None] * 3
+    plain, scaled = piaget.SoftOrdering(), ScaleAndShift()
+    ours, theirs = (s.draw(generator, frame) for s in (scaled, plain))
+    outputs = [
+        s.body(frame.components, stacked, p, h, keep, visible) for s, p in ((scaled, ours), (plain, theirs))
+    ]
+    torch.testing.assert_close(*outputs)
+
+
+def evidence(mended, spoilt, same=50):
+    """Binary outputs: so many samples are right only with the candidate, only without it, and both ways."""
+    good, bad = torch.ones(1), -torch.ones(1)
+    with_candidate = torch.cat([good.repeat(mended), bad.repeat(spoilt), good.repeat(same)])
+    without = torch.cat([bad.repeat(mended), good.repeat(spoilt), good.repeat(same)])
+    targets = torch.ones(mended + spoilt + same, dtype=torch.int64)
+    return piaget.Evidence("binary", with_candidate[:, None], without[:, None], targets)
+
+
+def test_mcnemar_keeps_what_helps_significantly():
+    assert McNemar().keeps(evidence(5, 0))  # p = 1 / 32
+    assert not McNemar().keeps(evidence(4, 0))  # p = 1 / 16
+    assert McNemar(level=0.1).keeps(evidence(4, 0))
+    assert not McNemar().keeps(evidence(20, 15))
+    assert not McNemar().keeps(evidence(0, 0))
+    values = torch.linspace(-1, 1, 40)
+    better = piaget.Evidence("regression", values[:, None], values[:, None] + 0.1, values)
+    assert McNemar().keeps(better)
+    assert better.scores == pytest.approx((0, 0.1))
+
+
+def test_rates_follow_the_schedule_within_each_stage(monkeypatch):
+    rates: list[tuple[str, float]] = []
+    epoch = Training.epoch
+
+    def seen(training, active):
+        epoch(training, active)
+        rates.append((training.stages[0].kind.name, float(training.rate)))
+
+    monkeypatch.setattr(Training, "epoch", seen)
+    schedule = piaget.Staged(4, 2, 1)
+    learner = piaget.Learner(
+        **SMALL, rate_schedule=piaget.CosineRate(), algorithm=piaget.Algorithm(schedule), initial_epochs=1
+    )
+    for task in mixed_tasks(3):
+        learner.learn(task)
+    cosine = [0.02 * (1 + math.cos(math.pi * e / 4)) / 2 for e in range(4)]
+    assert [rate for name, rate in rates if name == "assimilation"] == pytest.approx(cosine)
+    assert [rate for name, rate in rates if name == "adaptation"] == pytest.approx([0.02, 0.01])
+
+
+def test_a_stage_without_progress_ends_early_and_the_next_one_follows():
+    @dataclass(frozen=True)
+    class AtOnce(piaget.StopRule):
+        def stops(self, gains: Sequence[float]) -> bool:
+            return True
+
+    def stages(**settings):
+        learner = piaget.Learner(**SMALL, epochs=6, initial_epochs=1, **settings)
+        reports = []
+        for task in mixed_tasks(3):
+            learner.learn(task, on_epoch=lambda report: reports.append((report.stage, report.epoch)))
+        return reports[1:]
+
+    assert stages() == [("assimilation", e) for e in range(1, 6)] + [("adaptation", 6)]
+    assert stages(stop=AtOnce()) == [("assimilation", 1), ("adaptation", 6)]
+    assert len(stages(patience=100)) == 6
+
+
+def test_a_stop_rule_needs_validation_data():
+    task = make_task("a")
+    bare = piaget.Task("a", task.kind, task.train, classes=task.classes)
+    with pytest.raises(piaget.TaskError, match="no validation split, but it is to tell when to stop"):
+        piaget.Learner(**SMALL, algorithm="joint", patience=2).learn(bare)
+
+
+def test_runs_of_a_cohort_stop_when_they_will_and_go_on_together(tmp_path):
+    """One stops at once, the other never: interrupted or not, the same bits come out."""
+
+    def cohort():
+        return [learner_of("cosine, no progress", seed=s, stop=piaget.Patience(1)) for s in (0, 1, 2)]
+
+    tasks = mixed_tasks(4, n=20)
+    whole = piaget.Cohort(cohort())
+    epochs: dict[int, int] = {}
+
+    def count(report):
+        epochs[report.seed] = epochs.get(report.seed, 0) + 1
+
+    for task in tasks:
+        whole.learn([task] * 3, on_epoch=count)
+    assert len(set(epochs.values())) > 1, "the test needs runs that stop at different epochs"
+    part, calls = piaget.Cohort(cohort()), 0
+
+    def kill(report):
+        nonlocal calls
+        calls += 1
+        if calls % 17 == 0:
+            raise Killed
+
+    class Always:
+        def due(self):
+            return True
+
+        def keep(self):
+            for learner in part.learners:
+                learner.save(tmp_path / str(learner.settings.seed))
+
+    for task in tasks:
+        while True:
+            try:
+                part.learn([task] * 3, on_epoch=kill, keeper=Always())
+                break
+            except Killed:  # from what was kept last, as after a crash
+                folders = [tmp_path / str(seed) for seed in range(3)]
+                if all(folder.exists() for folder in folders):
+                    own = {"rate_schedule": WarmCosine()}
+                    part.learners[:] = [piaget.Learner.load(folder, **own) for folder in folders]
+    for one, other in zip(whole.learners, part.learners, strict=True):
+        assert_same(one, other)
+
+
+# --- on_epoch, schedules, initial epochs ------------------------------------------------------------------
+
+
+def test_on_epoch_is_told_scores_and_may_stop():
+    settings = SMALL | {"algorithm": "compositional"}
+    learner, tasks = piaget.Learner(**settings, epochs=10, initial_epochs=2), mixed_tasks(3)
+    told = []
+
+    def watch(report):
+        told.append((report.stage, report.score("train"), report.score("validation")))
+        return len(told) >= 4
+
+    for task in tasks:
+        learner.learn(task, on_epoch=watch)
+    assert [stage for stage, *_ in told] == ["initialization"] * 2 + ["assimilation"] * 2 + ["adaptation"]
+    assert told[-1][1] == pytest.approx(score_of(learner, tasks[2], "train"))
+    assert told[-1][2] == pytest.approx(score_of(learner, tasks[2], "validation"))
+    with pytest.raises(piaget.TaskError, match="has no moon data"):
+        learner.learn(make_task("task 9"), on_epoch=lambda report: bool(report.score("moon")))
+
+
+def score_of(learner, task, split):
+    rows = learner.evaluate(task, split)
+    return next(row["value"] for row in rows if row["metric"] in ("accuracy", "rmse"))
+
+
+def test_asking_for_scores_changes_nothing():
+    learners = [piaget.Learner(**SMALL, epochs=4) for _ in range(2)]
+    for task in mixed_tasks(4):
+        learners[0].learn(task)
+        learners[1].learn(task, on_epoch=lambda report: report.score("validation") < 0)
+    assert_same(*learners)
+
+
+def test_a_schedule_of_ones_own_says_who_learns():
+    decoder_first = piaget.StageKind("warm-up", frozenset(["decoder"]))
+
+    @dataclass(frozen=True)
+    class WarmUp(piaget.Schedule):
+        def stages(self):
+            return [decoder_first, decoder_first, ASSIMILATION, ADAPTATION]
+
+    learner, tasks = piaget.Learner(**SMALL, schedule=WarmUp(), algorithm="compositional"), mixed_tasks(3)
+    for task in tasks[:2]:
+        learner.learn(task)
+    seen = []
+
+    def look(report):
+        if report.score("train") is not None:
+            params = learner.state.records["task 2"].params
+            seen.append({n: getattr(params, n) | {} for n in ("encoder", "structure", "decoder")})
+
+    learner.learn(tasks[2], on_epoch=look)
+    for part in ("encoder", "structure"):
+        assert all(torch.equal(t, seen[1][part][name]) for name, t in seen[0][part].items())
+    assert not torch.equal(seen[0]["decoder"]["weight"], seen[1]["decoder"]["weight"])
+    assert not torch.equal(seen[1]["encoder"]["weight"], seen[2]["encoder"]["weight"])
+
+
+def test_initial_epochs_follow_the_schedule_unless_given():
+    schedule = piaget.Algorithm(piaget.Staged(6, 3, 1))
+    assert piaget.Learner(algorithm=schedule).settings.initial_epochs == 8
+    assert piaget.Learner(algorithm=schedule, initial_epochs=3).settings.initial_epochs == 3
+    assert piaget.Learner(epochs=7).settings.initial_epochs == 7
+    assert piaget.Learner().settings.initial_epochs == 100
+    assert piaget.Learner("linear", algorithm="joint").settings.initial_epochs == 10_000
+
+
+# --- encoders -----------------------------------------------------------------------------------------------
+
+
+def test_an_encoder_of_ones_own_learns_and_may_be_shared():
+    for shared in (False, True):
+        learner = piaget.Learner(**SMALL, encoder=TwoLayers(shared=shared), epochs=4, adaptation="er")
+        tasks = [make_task(f"task {i}", seed=i) for i in range(4)]
+        for task in tasks:
+            learner.learn(task)
+        own = [bool(record.params.encoder) for record in learner.state.records.values()]
+        assert own == [not shared] * 4
+        assert bool(learner.state.shared.encoder) == shared
+        assert len(learner.predict(tasks[0].test.x, "task 0")) == 30
+
+
+def test_a_stem_before_convolutions():
+    """Raw inputs, vectors here, become images."""
+
+    @dataclass(frozen=True)
+    class Stem(piaget.Encoder):
+        def output_shape(self, input_shape, components):
+            return (2, 8, 8)
+
+        def draw(self, generator, input_shape, components, dtype):
+            shape = (math.prod(input_shape), 128)
+            return {"weight": torch.randn(shape, generator=generator, dtype=dtype) / 8}
+
+        def apply(self, params, x):
+            return (x.flatten(1) @ params["weight"]).unflatten(1, (2, 8, 8))
+
+    learner = piaget.Learner(
+        encoder=Stem(), components=piaget.Conv(4), depth=2, initial_components=2, initial_tasks=2, epochs=3
+    )
+    tasks = binary_tasks(4)
+    for task in tasks:
+        learner.learn(task)
+    assert len(learner.predict(tasks[3].test.x, "task 3")) == 30
+
+
+# --- the paper's algorithm in plain sight -------------------------------------------------------------------
+
+
+def test_algorithm_1_learns():
+    stream = piaget.stream("digits", seed=0, train_size=100)[:6]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        accuracies = algorithm_1(stream, struct_updates=24, adapt_freq=12, rate=5e-3)
+    assert sum(accuracies) / 6 > 0.85
