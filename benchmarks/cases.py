@@ -43,15 +43,25 @@ CASES = [
     Case("no components, ER", (4, 8), stage="joint", algorithm="no-components", past=PAST),
     Case("linear, full batch", (10, 50), structure="linear", shape=(27,), kind="linear", batches=4, past=8),
     Case("conv soft ordering, CIFAR-100", (5, None), shape=(3, 32, 32), classes=5, batches=6, kind="cifar"),
-    Case("conv soft ordering, Omniglot", (5, None), shape=(1, 105, 105), classes=20, batches=3,
-         kind="omniglot"),
-    Case("conv soft gating, CIFAR-100", (2.5, None), "soft-gating", shape=(3, 32, 32), classes=5, batches=6,
-         kind="cifar"),
-]  # fmt: skip
+    Case(
+        "conv soft ordering, Omniglot", (5, None), shape=(1, 105, 105), classes=20, batches=3, kind="omniglot"
+    ),
+    Case(
+        "conv soft gating, CIFAR-100",
+        (2.5, None),
+        "soft-gating",
+        shape=(3, 32, 32),
+        classes=5,
+        batches=6,
+        kind="cifar",
+    ),
+]
 COMPONENTS = {
-    "dense": piaget.Dense(), "linear": piaget.Linear(), "cifar": piaget.Conv(50, 1),
+    "dense": piaget.Dense(),
+    "linear": piaget.Linear(),
+    "cifar": piaget.Conv(50, 1),
     "omniglot": piaget.Conv(53, 0),
-}  # fmt: skip
+}
 
 
 def data(case: Case, number: int, seed: int, samples: int) -> tuple[Tensor, Tensor]:

@@ -38,8 +38,9 @@ def end_to_end(
         for n in range(tasks):
             piaget.Cohort(learners).learn(
                 [parts[seed][n] for seed in range(runs)],
-                evaluate_on=[parts[seed][: n + 1] for seed in range(runs)], every=1,
-            )  # fmt: skip
+                evaluate_on=[parts[seed][: n + 1] for seed in range(runs)],
+                every=1,
+            )
         return (time.perf_counter() - start) / runs
 
     cold = library(1)  # compiles, if nothing was kept

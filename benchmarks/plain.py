@@ -64,15 +64,16 @@ def make_naive(case: Case) -> naive.Learner:
         net.channels = conv[0]
     else:
         net = {
-            "soft-ordering": naive.SoftOrderingNet, "soft-gating": naive.SoftGatingNet,
+            "soft-ordering": naive.SoftOrderingNet,
+            "soft-gating": naive.SoftGatingNet,
             "linear": naive.LinearNet,
-        }[case.structure](depth, dropout)  # fmt: skip
+        }[case.structure](depth, dropout)
     learner = naive.Learner(net)
     for _ in range(k):
-        net.components.append(
-            nn.Conv2d(conv[0], conv[0], 3, padding=conv[1]) if conv else
-            nn.Linear(27, 1) if case.kind == "linear" else nn.Linear(64, 64)
-        )  # fmt: skip
+        if conv:
+            net.components.append(nn.Conv2d(conv[0], conv[0], 3, padding=conv[1]))
+        else:
+            net.components.append(nn.Linear(27, 1) if case.kind == "linear" else nn.Linear(64, 64))
     outputs = 1 if case.classes == 2 else case.classes
     features = math.prod(COMPONENTS[case.kind].output_shape(case.shape)) if not conv else _features(case)
     for _ in range(case.past + 1):

@@ -40,20 +40,26 @@ def make_tasks(name: str, seed: int) -> tuple[list[piaget.Task], int]:
         draw = torch.Generator().manual_seed(seed)
         return [
             piaget.Task.from_arrays(
-                f"task {i}", torch.rand(samples * 2, *shape, generator=draw),
-                torch.randint(classes, (samples * 2,), generator=draw), fractions=(0.5, 0.25, 0.25),
+                f"task {i}",
+                torch.rand(samples * 2, *shape, generator=draw),
+                torch.randint(classes, (samples * 2,), generator=draw),
+                fractions=(0.5, 0.25, 0.25),
                 seed=seed,
             )
             for i in range(6)
-        ], tasks  # fmt: skip
+        ], tasks
 
 
 def seconds(name: str, structure: str) -> float:
     epochs = 50 * EPOCHS if structure == "linear" else EPOCHS
     configuration = configure(
-        stream=name, structure=structure, adaptation="fm", algorithm="compositional", epochs=epochs,
+        stream=name,
+        structure=structure,
+        adaptation="fm",
+        algorithm="compositional",
+        epochs=epochs,
         settings={"initial_epochs": 1},
-    )  # fmt: skip
+    )
     runs = 2 if name in ("cifar100", "omniglot") else 10
     streams = [make_tasks(name, seed) for seed in range(runs)]
     learners = [make_learner(configuration, seed, 6) for seed in range(runs)]

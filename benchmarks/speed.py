@@ -125,11 +125,14 @@ def measure(case: Case, repeats: int, least: float, cohort: int) -> dict[str, An
 
 def as_row(case: Case, times: dict[str, float], ready_after: float, counted: float | None) -> dict[str, Any]:
     return {
-        "name": case.name, "wanted": case.wanted, "milliseconds": {n: 1e3 * t for n, t in times.items()},
+        "name": case.name,
+        "wanted": case.wanted,
+        "milliseconds": {n: 1e3 * t for n, t in times.items()},
         "ratio": {n: times["naive"] / t for n, t in times.items() if n != "naive"},
-        "operations": counted, "ready_after": ready_after,
+        "operations": counted,
+        "ready_after": ready_after,
         "peak_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-    }  # fmt: skip
+    }
 
 
 def show(row: dict[str, Any], speed: float) -> str:
@@ -176,8 +179,14 @@ def main(quick: bool = False, only: str = "", out: Path | None = None) -> list[d
     print(f"{time.monotonic() - began:.0f} s in all")
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
-        about = {"date": datetime.date.today().isoformat(), "machine": machine(), "command": sys.argv,
-                 "torch": torch.__version__, "piaget": piaget.__version__, "matrix_speed": speed}  # fmt: skip
+        about = {
+            "date": datetime.date.today().isoformat(),
+            "machine": machine(),
+            "command": sys.argv,
+            "torch": torch.__version__,
+            "piaget": piaget.__version__,
+            "matrix_speed": speed,
+        }
         text = json.dumps(about | {"seconds": time.monotonic() - began, "rows": rows}, indent=1)
         write_atomically(out, text.encode())
     return rows

@@ -18,9 +18,14 @@ class Mixing(piaget.Structure):
     axes = {"logits": 0}  # noqa: RUF012  (the component axis, along which structures grow)
 
     def draw(
-        self, generator: torch.Generator, kind: Components, shapes: Sequence[Shape], k: int,
-        outputs: int, dtype: torch.dtype,
-    ) -> Tree:  # fmt: skip
+        self,
+        generator: torch.Generator,
+        kind: Components,
+        shapes: Sequence[Shape],
+        k: int,
+        outputs: int,
+        dtype: torch.dtype,
+    ) -> Tree:
         return {"logits": torch.randn(k, len(shapes) - 1, generator=generator, dtype=dtype)}
 
     def weights(self, kind: Components, own: Tree, depth: int, h: Tensor, visible: Tensor) -> Tensor:

@@ -1,17 +1,37 @@
+import functools
 import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+# Several workers share the cores: one thread each, here and in the processes that tests start.
+os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 import pytest
 import torch
 
+from piaget.cli import main
+from tests.commands import DISTURBED, Here, rows_of, words
 from tests.data_files import write_everything
 
 torch.set_num_threads(1)
 REAL_DATA = os.environ.pop("PIAGET_DATA", None)  # only tests that ask for real data see it
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Caches of this session's own, which its workers and the processes they start have in common.
+
+    What is compiled is kept there under a key of all it depends on: made once, and not by every test.
+    """
+    if not hasattr(config, "workerinput"):  # the others inherit it
+        folder = tempfile.mkdtemp(prefix="piaget-tests-")
+        os.environ |= {"XDG_CACHE_HOME": folder, "TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor"}
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
 @pytest.fixture(autouse=True)
-def _no_global_randomness():
+def _no_global_randomness() -> Iterator[None]:
     """Nothing in the library may use or move PyTorch's global generator."""
     before = torch.random.get_rng_state()
     yield
@@ -19,15 +39,16 @@ def _no_global_randomness():
 
 
 @pytest.fixture(autouse=True)
-def _no_cache_folder(monkeypatch, tmp_path_factory):
-    """The user's own cache folder is not looked at, nor written to."""
-    empty = tmp_path_factory.mktemp("cache")
-    for module in ("piaget.streams.fetch", "piaget.engine.compiled"):
-        monkeypatch.setattr(f"{module}.user_cache_path", lambda name: empty)
+def _no_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The user's own cache folder is not looked at, nor written to; what is downloaded, each test's own."""
+    empty: Callable[[str], Path] = functools.cache(lambda name: tmp_path_factory.mktemp("cache"))
+    shared = Path(os.environ["XDG_CACHE_HOME"])
+    monkeypatch.setattr("piaget.streams.fetch.user_cache_path", empty)
+    monkeypatch.setattr("piaget.engine.compiled.user_cache_path", lambda name: shared / name)
 
 
 @pytest.fixture
-def real_data():
+def real_data() -> Path:
     """The folder of real data sets."""
     if REAL_DATA is None:
         pytest.skip("no real data: PIAGET_DATA does not name a folder")
@@ -35,8 +56,26 @@ def real_data():
 
 
 @pytest.fixture(scope="session")
-def small_data(tmp_path_factory):
+def small_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder with small files of every source."""
     root = tmp_path_factory.mktemp("data")
     write_everything(root)
     return root
+
+
+@pytest.fixture
+def without_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sweeps run their jobs in this process: for tests that are about something else than workers."""
+    monkeypatch.setattr("piaget.lab.executors.Processes", Here)
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, bytes]:
+    """The row files of the sweep that others disturb."""
+    out = tmp_path_factory.mktemp("undisturbed")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("piaget.lab.executors.Processes", Here)
+        assert main(words(DISTURBED, out=out)) == 0
+    rows = rows_of(out)
+    assert len(rows) == 4
+    return rows

@@ -42,9 +42,16 @@ def record(monkeypatch, learner: piaget.Learner, tasks: list[piaget.Task]) -> Re
         count = len(drawn.index) * len(self.passes)
         noise = list(islice(drawn.noise or [], count))
         recording.epochs.append(
-            {"stage": self, "name": self.name, "tasks": [r.name for r, _, _ in self.data],
-             "part": part, "plan": drawn, "noise": noise, "passes": self.passes}
-        )  # fmt: skip
+            {
+                "stage": self,
+                "name": self.name,
+                "tasks": [r.name for r, _, _ in self.data],
+                "part": part,
+                "plan": drawn,
+                "noise": noise,
+                "passes": self.passes,
+            }
+        )
         return replace(drawn, noise=iter(noise) if drawn.noise is not None else None)
 
     monkeypatch.setattr(stages.Stage, "_plan_part", plan_part)
@@ -55,9 +62,12 @@ def record(monkeypatch, learner: piaget.Learner, tasks: list[piaget.Task]) -> Re
         def begin(settings, state, *args, original=original, **kwargs):
             original(settings, state, *args, **kwargs)
             recording.begun.append(
-                {"epoch": len(recording.epochs), "components": map_tree(torch.clone, state.components),
-                 "own": {n: map_tree(torch.clone, r.own) for n, r in state.records.items()}}
-            )  # fmt: skip
+                {
+                    "epoch": len(recording.epochs),
+                    "components": map_tree(torch.clone, state.components),
+                    "own": {n: map_tree(torch.clone, r.own) for n, r in state.records.items()},
+                }
+            )
 
         monkeypatch.setattr(lifecycle, name, begin)
     for owner, name, kept in (

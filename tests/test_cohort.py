@@ -58,20 +58,30 @@ def test_same_as_alone(adaptation, algorithm):
     """Runs whose tasks have different numbers of samples: some are idle while others step."""
     streams = [mixed_tasks(5, n=20), mixed_tasks(5, n=26), mixed_tasks(5, n=33)]
     settings = {
-        "adaptation": adaptation, "algorithm": algorithm, "components": piaget.Dense(7),
-        "initial_components": 2, "epochs": 3, "initial_tasks": 2, "batch_size": 8,
+        "adaptation": adaptation,
+        "algorithm": algorithm,
+        "components": piaget.Dense(7),
+        "initial_components": 2,
+        "epochs": 3,
+        "initial_tasks": 2,
+        "batch_size": 8,
         "learning_rate": 0.02,
-    }  # fmt: skip
+    }
     compare(settings, streams)
 
 
 def test_runs_with_different_numbers_of_components():
     algorithm = piaget.Algorithm(piaget.Staged(6, 3, 1), KEEP_SOME)
     settings = {
-        "adaptation": "er", "algorithm": algorithm, "components": piaget.Dense(8),
-        "initial_components": 2, "initial_tasks": 2, "initial_epochs": 3, "batch_size": 8,
+        "adaptation": "er",
+        "algorithm": algorithm,
+        "components": piaget.Dense(8),
+        "initial_components": 2,
+        "initial_tasks": 2,
+        "initial_epochs": 3,
+        "batch_size": 8,
         "learning_rate": 0.03,
-    }  # fmt: skip
+    }
     streams = [[make_task(f"t{i}", "binary", seed=10 * s + i) for i in range(6)] for s in range(4)]
     cohort = compare(settings, streams, rtol=1e-6)
     assert len({learner.components for learner in cohort.learners}) > 1
@@ -81,18 +91,29 @@ def test_runs_with_different_numbers_of_components():
 def test_other_structures(structure):
     tasks = mixed_tasks if structure == "soft-gating" else binary_tasks
     settings = {
-        "structure": structure, "adaptation": "er", "algorithm": "dynamic", "initial_components": 2,
-        "epochs": 4, "initial_tasks": 2, "learning_rate": 0.02,
+        "structure": structure,
+        "adaptation": "er",
+        "algorithm": "dynamic",
+        "initial_components": 2,
+        "epochs": 4,
+        "initial_tasks": 2,
+        "learning_rate": 0.02,
         "components": piaget.Dense(6) if structure == "soft-gating" else None,
-    }  # fmt: skip
+    }
     compare(settings, [tasks(4, n=20), tasks(4, n=24)])
 
 
 def test_convolutional():
     settings = {
-        "adaptation": "er", "algorithm": "dynamic", "components": piaget.Conv(4), "depth": 2,
-        "initial_components": 2, "epochs": 3, "initial_tasks": 2, "batch_size": 5,
-    }  # fmt: skip
+        "adaptation": "er",
+        "algorithm": "dynamic",
+        "components": piaget.Conv(4),
+        "depth": 2,
+        "initial_components": 2,
+        "epochs": 3,
+        "initial_tasks": 2,
+        "batch_size": 5,
+    }
     compare(settings, [image_tasks(4, n=9), image_tasks(4, n=11)])
 
 
@@ -103,9 +124,15 @@ def test_images_of_different_sizes_and_task_names():
         for run in "ab"
     ]
     settings = {
-        "adaptation": "er", "algorithm": "joint", "components": piaget.Conv(4), "depth": 2,
-        "initial_components": 2, "epochs": 2, "initial_tasks": 2, "batch_size": 5,
-    }  # fmt: skip
+        "adaptation": "er",
+        "algorithm": "joint",
+        "components": piaget.Conv(4),
+        "depth": 2,
+        "initial_components": 2,
+        "epochs": 2,
+        "initial_tasks": 2,
+        "batch_size": 5,
+    }
     compare(settings, streams)
 
 
@@ -121,9 +148,15 @@ def test_shared_encoder_and_decoder(adaptation):
         for run in range(2)
     ]
     settings = {
-        "adaptation": adaptation, "algorithm": "dynamic", "components": piaget.Dense(6),
-        "initial_components": 2, "epochs": 3, "initial_tasks": 2, "encoder": "shared", "decoder": "shared",
-    }  # fmt: skip
+        "adaptation": adaptation,
+        "algorithm": "dynamic",
+        "components": piaget.Dense(6),
+        "initial_components": 2,
+        "epochs": 3,
+        "initial_tasks": 2,
+        "encoder": "shared",
+        "decoder": "shared",
+    }
     cohort = compare(settings, streams)
     learner = cohort.learners[0]
     assert learner.predict_proba(streams[0][3].test.x, "t3").shape[1] == 2
@@ -136,9 +169,13 @@ def test_tasks_of_different_forms_at_the_same_place():
     one, two = mixed_tasks(5), mixed_tasks(5)
     two = [two[1], two[0], two[3], two[2], two[4]]
     settings = {
-        "adaptation": "er", "algorithm": "dynamic", "components": piaget.Dense(6),
-        "initial_components": 2, "epochs": 3, "initial_tasks": 2,
-    }  # fmt: skip
+        "adaptation": "er",
+        "algorithm": "dynamic",
+        "components": piaget.Dense(6),
+        "initial_components": 2,
+        "epochs": 3,
+        "initial_tasks": 2,
+    }
     compare(settings, [one, two])
 
 

@@ -16,8 +16,12 @@ from piaget.method.trees import flatten
 from tests.small import binary_tasks
 
 SMALL = {
-    "components": piaget.Dense(8), "initial_components": 2, "epochs": 4, "initial_tasks": 2, "batch_size": 8,
-}  # fmt: skip
+    "components": piaget.Dense(8),
+    "initial_components": 2,
+    "epochs": 4,
+    "initial_tasks": 2,
+    "batch_size": 8,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -99,9 +103,11 @@ def test_with_a_compiler_that_is_not_there(tmp_path):
         "print(len(l.tasks))"
     )
     environment = os.environ | {
-        "CXX": "/nonexistent/c++", "PATH": "/nonexistent", "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "CXX": "/nonexistent/c++",
+        "PATH": "/nonexistent",
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
         "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor"),
-    }  # fmt: skip
+    }
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert done.stdout.strip() == "3", done.stderr
 
@@ -198,11 +204,12 @@ def test_keys_tell_everything_apart():
     key = compiled._key(step, tree)
     assert key == compiled._key(piaget.Dense(8), {"a": torch.ones(2, 3), "b": {"c": torch.ones(3)}})
     others = [
-        (piaget.Dense(9), tree), (step, {"a": torch.zeros(2, 4), "b": {"c": torch.zeros(3)}}),
+        (piaget.Dense(9), tree),
+        (step, {"a": torch.zeros(2, 4), "b": {"c": torch.zeros(3)}}),
         (step, {"a": torch.zeros(3, 2).T, "b": {"c": torch.zeros(3)}}),
         (step, {"a": torch.zeros(2, 3), "b": {"d": torch.zeros(3)}}),
         (step, {"a": torch.zeros(2, 3).double(), "b": {"c": torch.zeros(3)}}),
-    ]  # fmt: skip
+    ]
     keys = {compiled._key(*other) for other in others}
     assert len(keys | {key}) == 6
 

@@ -47,9 +47,13 @@ COMBINATIONS = [
 def make(structure, adaptation, algorithm, kind, **settings):
     components, tasks = KINDS[kind]
     defaults = {
-        "components": components, "initial_components": 2, "epochs": 3, "initial_tasks": 2,
-        "batch_size": 6, "seed": 0,
-    }  # fmt: skip
+        "components": components,
+        "initial_components": 2,
+        "epochs": 3,
+        "initial_tasks": 2,
+        "batch_size": 6,
+        "seed": 0,
+    }
     return piaget.Learner(structure, adaptation, algorithm, **(defaults | settings)), tasks()
 
 
@@ -186,9 +190,16 @@ GOOD = {
 def test_learning_reaches_a_good_score(kind):
     """The tasks are linear: a learner that works leaves chance far behind."""
     learner = piaget.Learner(
-        "soft-ordering", "er", "dynamic", components=GOOD[kind], initial_components=2, epochs=40,
-        initial_tasks=2, batch_size=16, learning_rate=5e-3,
-    )  # fmt: skip
+        "soft-ordering",
+        "er",
+        "dynamic",
+        components=GOOD[kind],
+        initial_components=2,
+        epochs=40,
+        initial_tasks=2,
+        batch_size=16,
+        learning_rate=5e-3,
+    )
     tasks = image_tasks(4, n=40, side=10) if kind == "conv" else binary_tasks(4, n=60)
     for task in tasks:
         learner.learn(task)

@@ -20,9 +20,18 @@ def learned(kind, components, tasks=None, depth=3, structure="soft-ordering"):
     features = 5
     tasks = tasks or [make_task(f"t{i}", kind, features=features, n=20, seed=i) for i in range(3)]
     learner = piaget.Learner(
-        structure, "nft", "compositional", components=components, initial_components=2, depth=depth,
-        epochs=4, initial_tasks=2, batch_size=8, dtype="float64", learning_rate=0.05,
-    )  # fmt: skip
+        structure,
+        "nft",
+        "compositional",
+        components=components,
+        initial_components=2,
+        depth=depth,
+        epochs=4,
+        initial_tasks=2,
+        batch_size=8,
+        dtype="float64",
+        learning_rate=0.05,
+    )
     for task in tasks:
         learner.learn(task)
     record = learner._state.records[tasks[-1].name]
@@ -103,9 +112,14 @@ def test_mean_outer_product_of_sample_gradients_is_the_fisher_block(kind):
     generator = torch.Generator().manual_seed(0)
     repeated = x.repeat(draws, 1)
     gradients = sample_gradients(
-        learner.model, params(learner, record), record.visible(learner.components), kind,
-        record.classes, repeated, generator,
-    )  # fmt: skip
+        learner.model,
+        params(learner, record),
+        record.visible(learner.components),
+        kind,
+        record.classes,
+        repeated,
+        generator,
+    )
     flat = as_matrices(gradients, lead=2)["weight"].flatten(2)
     estimate = torch.einsum("nki,nkj->kij", flat, flat) / len(flat)
     if draws == 1:  # no labels are drawn
@@ -129,9 +143,14 @@ def test_sample_gradients_count_every_application(monkeypatch, components):
 
     monkeypatch.setattr(curvature, "draw_labels", spy)
     gradients = sample_gradients(
-        learner.model, params(learner, record), record.visible(2), record.kind, record.classes, x,
+        learner.model,
+        params(learner, record),
+        record.visible(2),
+        record.kind,
+        record.classes,
+        x,
         torch.Generator().manual_seed(1),
-    )  # fmt: skip
+    )
     for n in range(4):
         variables = map_tree(lambda p: p.clone().requires_grad_(), learner._state.components)
         out = outputs(learner, record, variables, x[n : n + 1])
@@ -155,9 +174,17 @@ def test_penalty_gradient_is_the_dense_product():
         )
         whole = params(learner, record) | {"components": components}
         finished = Finished(
-            t, record.kind, record.classes, task.train.x.double(), task.train.y, learner.model,
-            whole, record.visible(2), 6, generator,
-        )  # fmt: skip
+            t,
+            record.kind,
+            record.classes,
+            task.train.x.double(),
+            task.train.y,
+            learner.model,
+            whole,
+            record.visible(2),
+            6,
+            generator,
+        )
         memory = ewc.remember(memory, finished)
         anchors.append(as_matrices(components)["weight"])
     now = map_tree(lambda p: p + 0.2 * torch.randn(p.shape, generator=generator, dtype=p.dtype), components)
@@ -182,15 +209,22 @@ def test_penalty_gradient_is_the_dense_product():
 
 def test_matrices_join_weight_and_bias_and_come_back():
     shapes = {
-        "weight": (2, 3, 4), "bias": (2, 3), "scale": (2, 5),
-        "conv:weight": (2, 3, 4, 3, 3), "conv:bias": (2, 3), "gain": (2,),
-    }  # fmt: skip
+        "weight": (2, 3, 4),
+        "bias": (2, 3),
+        "scale": (2, 5),
+        "conv:weight": (2, 3, 4, 3, 3),
+        "conv:bias": (2, 3),
+        "gain": (2,),
+    }
     generator = torch.Generator().manual_seed(0)
     params = {name: torch.randn(shape, generator=generator) for name, shape in shapes.items()}
     matrices = as_matrices(params)
     assert {n: tuple(m.shape) for n, m in matrices.items()} == {
-        "weight": (2, 3, 5), "scale": (2, 5, 1), "conv:weight": (2, 3, 37), "gain": (2, 1, 1),
-    }  # fmt: skip
+        "weight": (2, 3, 5),
+        "scale": (2, 5, 1),
+        "conv:weight": (2, 3, 37),
+        "gain": (2, 1, 1),
+    }
     back = from_matrices(matrices, params)
     assert back.keys() == params.keys()
     for name, p in params.items():

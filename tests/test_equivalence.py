@@ -57,10 +57,18 @@ def algorithm_of(name):
 @pytest.mark.parametrize(("base", "algorithm"), PAPER)
 def test_soft_ordering(monkeypatch, base, algorithm):
     learner = piaget.Learner(
-        "soft-ordering", ADAPTATIONS[base], algorithm_of(algorithm),
-        components=piaget.Dense(8), initial_components=3, epochs=3, initial_tasks=3, batch_size=8,
-        learning_rate=0.05, dtype="float64", seed=1,
-    )  # fmt: skip
+        "soft-ordering",
+        ADAPTATIONS[base],
+        algorithm_of(algorithm),
+        components=piaget.Dense(8),
+        initial_components=3,
+        epochs=3,
+        initial_tasks=3,
+        batch_size=8,
+        learning_rate=0.05,
+        dtype="float64",
+        seed=1,
+    )
     check(monkeypatch, learner, mixed_tasks(7))
     if algorithm == "dynamic":
         assert 3 < learner.components < 3 + 4, "the test needs kept and discarded candidates"
@@ -69,10 +77,18 @@ def test_soft_ordering(monkeypatch, base, algorithm):
 @pytest.mark.parametrize(("base", "algorithm"), PAPER)
 def test_soft_gating(monkeypatch, base, algorithm):
     learner = piaget.Learner(
-        "soft-gating", ADAPTATIONS[base], algorithm_of(algorithm),
-        components=piaget.Dense(6), initial_components=3, epochs=3, initial_tasks=3, batch_size=8,
-        learning_rate=0.02, dtype="float64", seed=2,
-    )  # fmt: skip
+        "soft-gating",
+        ADAPTATIONS[base],
+        algorithm_of(algorithm),
+        components=piaget.Dense(6),
+        initial_components=3,
+        epochs=3,
+        initial_tasks=3,
+        batch_size=8,
+        learning_rate=0.02,
+        dtype="float64",
+        seed=2,
+    )
     check(monkeypatch, learner, mixed_tasks(6))
 
 
@@ -80,9 +96,16 @@ def test_soft_gating(monkeypatch, base, algorithm):
 @pytest.mark.parametrize("algorithm", ["dynamic", "compositional", "joint", "no-components"])
 def test_linear(monkeypatch, base, algorithm):
     learner = piaget.Learner(
-        "linear", ADAPTATIONS[base], algorithm, initial_components=3, epochs=12, initial_tasks=3,
-        learning_rate=0.05, dtype="float64", seed=3,
-    )  # fmt: skip
+        "linear",
+        ADAPTATIONS[base],
+        algorithm,
+        initial_components=3,
+        epochs=12,
+        initial_tasks=3,
+        learning_rate=0.05,
+        dtype="float64",
+        seed=3,
+    )
     check(monkeypatch, learner, binary_tasks(6))
 
 
@@ -90,18 +113,37 @@ def test_linear(monkeypatch, base, algorithm):
 @pytest.mark.parametrize(("base", "algorithm"), [("er", "dynamic"), ("ewc", "joint"), ("nft", "dynamic")])
 def test_convolutional(monkeypatch, structure, base, algorithm):
     learner = piaget.Learner(
-        structure, ADAPTATIONS[base], algorithm, components=piaget.Conv(5), initial_components=2,
-        depth=2, epochs=3, initial_tasks=2, batch_size=5, learning_rate=0.01, dtype="float64", seed=1,
-    )  # fmt: skip
+        structure,
+        ADAPTATIONS[base],
+        algorithm,
+        components=piaget.Conv(5),
+        initial_components=2,
+        depth=2,
+        epochs=3,
+        initial_tasks=2,
+        batch_size=5,
+        learning_rate=0.01,
+        dtype="float64",
+        seed=1,
+    )
     check(monkeypatch, learner, image_tasks(4))
 
 
 def test_fixed_encoder(monkeypatch):
     """With a fixed encoder, depth 0's outputs are computed once a stage: nothing may change."""
     learner = piaget.Learner(
-        "soft-ordering", "nft", "dynamic", components=piaget.Dense(8), initial_components=3,
-        encoder="fixed", epochs=4, initial_tasks=3, batch_size=8, dtype="float64", seed=5,
-    )  # fmt: skip
+        "soft-ordering",
+        "nft",
+        "dynamic",
+        components=piaget.Dense(8),
+        initial_components=3,
+        encoder="fixed",
+        epochs=4,
+        initial_tasks=3,
+        batch_size=8,
+        dtype="float64",
+        seed=5,
+    )
     tasks = mixed_tasks(5)
     recording = record(monkeypatch, learner, tasks)
     monkeypatch.undo()

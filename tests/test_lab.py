@@ -1,44 +1,41 @@
-"""The sweep and its table, as a user runs them."""
+"""The paper's experiments and results, and the table beside them."""
 
 import math
-import subprocess
-import sys
-import time
-from concurrent.futures import Future
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from piaget.cli import main
-from piaget.lab import folder, making, runs as lab, sweeps as sweep, table
-from piaget.lab.configuration import configure
-from piaget.lab.executors import Processes
-from piaget.lab.folder import read_description
-from piaget.lab.jobs import Job, Method, paper_methods, plan, read_cohorts
+from piaget.lab import table
+from piaget.lab.jobs import paper_methods
 from piaget.lab.making import make_learner
 from piaget.lab.presets import PRESETS
-from piaget.lab.row_file import read_rows
-from piaget.lab.runs import is_done
-from piaget.method.components import Dense
-from piaget.scoring.rows import COLUMNS
 
 
 def row(method, seed, evaluated, value, trained="t1"):
     return {
-        "stream": "objects-random", "method": method, "seed": seed, "trained": trained, "epoch": 1,
-        "stage": "joint", "evaluated": evaluated, "split": "test", "metric": "accuracy", "value": value,
-    }  # fmt: skip
+        "stream": "objects-random",
+        "method": method,
+        "seed": seed,
+        "trained": trained,
+        "epoch": 1,
+        "stage": "joint",
+        "evaluated": evaluated,
+        "split": "test",
+        "metric": "accuracy",
+        "value": value,
+    }
 
 
 def test_the_table_is_the_mean_over_tasks_then_over_seeds():
     method = "soft-ordering/er/joint"
     rows = [
         row(method, 0, "t0", 0.1, trained="t0"),  # an earlier evaluation: not final
-        row(method, 0, "t0", 0.8), row(method, 0, "t1", 1.0),
-        row(method, 1, "t0", 0.9), row(method, 1, "t1", 0.7),
+        row(method, 0, "t0", 0.8),
+        row(method, 0, "t1", 1.0),
+        row(method, 1, "t0", 0.9),
+        row(method, 1, "t1", 0.7),
         row("monolithic/ewc/no-components", 0, "t0", 0.5),
-    ]  # fmt: skip
+    ]
     rows.append({**rows[1], "metric": "loss", "value": 5.0})
     first, second = table.lines(rows)
     assert (first.base, first.algorithm, first.seeds) == ("er", "joint", 2)
@@ -86,114 +83,22 @@ def test_regression_is_reported_by_its_error():
     assert "| rmse | 10.50 ± 0.50 | 11.55 ± 0.09 |" in table.markdown([line])
 
 
-@pytest.fixture
-def tiny(monkeypatch):
-    """Streams of six tasks."""
-    import piaget.streams.objects as objects
-
-    monkeypatch.setattr(objects, "TASKS", 6)
-    return Job("objects-random", Method("er", "dynamic"), (0, 1), 2)
-
-
-def test_a_job_leaves_its_rows(tmp_path, tiny):
-    events = []
-    sweep.run_job(tiny, tmp_path, events.append)
-    paths = sweep.row_files(tiny, tmp_path)
-    folder = tmp_path / "objects-random" / "soft-ordering_er_dynamic_epochs-2"
-    assert paths == [folder / "seed-0" / "rows.csv", folder / "seed-1" / "rows.csv"]
-    assert all(is_done(path.parent) for path in paths)
-    rows = list(read_rows(paths))
-    assert tuple(rows[0]) == COLUMNS
-    assert {r["seed"] for r in rows} == {0, 1}
-    assert {r["evaluated"] for r in rows if r["trained"] == "objects-05" and r["metric"] == "accuracy"} == {
-        f"objects-{i:02d}" for i in range(6)
-    }
-    job, progress = events[-1]
-    assert (job, progress.task, progress.done, progress.metric) == (tiny, 6, 1.0, "accuracy")
-    final = [r for r in rows if r["trained"] == "objects-05" and r["metric"] == "accuracy"]
-    current = [r["value"] for r in final if r["evaluated"] == "objects-05"]
-    assert progress.current == pytest.approx(sum(current) / 2)
-    assert progress.past == pytest.approx((sum(r["value"] for r in final) - sum(current)) / 10)
-    (line,) = table.lines(rows)
-    assert line.seeds == 2
-
-
-def piaget(*arguments):
-    command = [sys.executable, "-m", "piaget", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
-
-
-def test_the_command(tmp_path):
-    """Two methods in two worker processes; the second time, nothing is trained again."""
-    arguments = (
-        "sweep", "objects-random", "--algorithms", "compositional", "no-components", "--seeds", 2,
-        "--epochs", 2, "--out", tmp_path,
-    )  # fmt: skip
-    first = piaget(*arguments)
-    assert first.returncode == 0, first.stderr
-    assert "Compositional" in first.stdout
-    assert "90.9 ± 0.9" in first.stdout, "the paper's column"
-    assert str(tmp_path / "table.md") in first.stdout.replace("\n", "")
-    assert "task 16 of 16" in first.stderr
-    stamps = {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*.csv")}
-    assert len(stamps) == 4
-    again = piaget(*arguments)
-    assert again.returncode == 0
-    assert f"4 of 4 runs were done in {tmp_path} already" in again.stdout.replace("\n", "")
-    assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*.csv")} == stamps
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["sweep", "minst"], "stream 'minst' is not known (did you mean 'mnist'?)"),
-        (
-            ["sweep", "objects", "--adaptations", "l2"],
-            "adaptation 'l2' is not known; expected er, ewc, nft, fm",
-        ),
-        (["sweep", "objects", "--algorithms", "x"], "algorithm 'x' is not known"),
-        (
-            ["sweep", "objects", "--adaptations", "fm", "--algorithms", "joint"],
-            "fm (frozen components) goes with",
-        ),
-    ],
-)
-def test_wrong_words(arguments, message, capsys):
-    assert main(arguments) == 2
-    assert message in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["sweep"], ["sweep", "objects", "--seeds", "0"]])
-def test_usage_errors(arguments, capsys):
-    with pytest.raises(SystemExit) as end:
-        main(arguments)
-    assert end.value.code == 2
-    assert "usage: piaget" in capsys.readouterr().err
-
-
-def test_a_failing_job_does_not_stop_the_others(tmp_path):
-    """A job that cannot run (unknown stream) is reported with its traceback."""
-    good = Job("objects-random", Method("fm", "compositional"), (0,), 2)
-    bad = Job("no-such-stream", Method("er", "joint"), (0,), 2)
-    failed = sweep.run_jobs([bad, good], tmp_path, Processes(1), lambda event: None)
-    assert list(failed) == [bad]
-    assert "no-such-stream" in failed[bad]
-    assert is_done(good.folder(tmp_path) / "seed-0")
-    described = read_description(bad.folder(tmp_path) / "seed-0")
-    assert described["status"] == "failed"
-    assert "no-such-stream" in described["error"]
-
-
 def test_the_presets_are_the_papers_experiments():
     runs = {
         name: sum(len(job.seeds) for job in preset.jobs(tuple(range(preset.seeds))))
         for name, preset in PRESETS.items()
     }
     assert runs == {
-        "linear": 3 * 10 * 10, "soft-ordering": 5 * 14 * 10, "soft-gating": 4 * 14 * 10, "combined": 14 * 10,
-        "objects": 4 * 14 * 50, "limited-data": 3 * 5 * 4 * 50, "schedule": 3 * (2 + 6 * 2) * 10,
-        "components": 5 * 5 * 10, "pixel-mnist": 2,
-    }  # fmt: skip
+        "linear": 3 * 10 * 10,
+        "soft-ordering": 5 * 14 * 10,
+        "soft-gating": 4 * 14 * 10,
+        "combined": 14 * 10,
+        "objects": 4 * 14 * 50,
+        "limited-data": 3 * 5 * 4 * 50,
+        "schedule": 3 * (2 + 6 * 2) * 10,
+        "components": 5 * 5 * 10,
+        "pixel-mnist": 2,
+    }
     assert {name: preset.runs for name, preset in PRESETS.items()} == runs
     for name, preset in PRESETS.items():
         jobs = preset.jobs((0,))
@@ -210,141 +115,9 @@ def test_a_limited_learner():
     assert settings[0].stages()[:20].count("adaptation") == 2
 
 
-@pytest.mark.parametrize("name", ["pixel-mnist", "schedule"])
-def test_a_quick_preset(name, small_data, tmp_path, capsys):
-    arguments = ["sweep", name, "--quick", "--quiet", "--data-dir", str(small_data), "--out", str(tmp_path)]
-    assert main(arguments) == 0
-    said = capsys.readouterr().out
-    assert "This is not the paper's setting" in said
-    text = (tmp_path / "table.md").read_text()
-    assert ("adapt_every=2" in text) == (name == "schedule")
-    assert text.count("| ER |") == (2 if name == "pixel-mnist" else 12)
-    assert all(
-        d["status"] == "done" for d in map(read_description, (p.parent for p in tmp_path.rglob("run.json")))
-    )
-
-
-def test_cohorts_keep_all_workers_busy():
-    one, two = (Job("digits", Method("er", name), tuple(range(12)), 2) for name in ("joint", "compositional"))
-
-    def sizes(jobs, workers):
-        planned = plan(jobs, [], lambda job: sweep.cohort_size(job, jobs, workers))
-        return sorted(len(job.seeds) for job in planned)
-
-    assert sizes([one], 2) == [6, 6]
-    assert sizes([one], 5) == [3, 3, 3, 3]
-    assert sizes([one, two], 2) == [2, 2, 10, 10]
-    assert sizes([replace(one, stream="cifar100", epochs=None)], 2) == [1] * 12  # convolutions: fastest alone
-
-
-def test_who_is_trained_together_is_settled_once():
-    job = Job("digits", Method("er", "joint"), (0, 1, 2, 3, 4), data_dir="a")
-    first = plan([replace(job, seeds=(0, 1, 2))], [], lambda job: 2)
-    assert [cohort.seeds for cohort in first] == [(0, 1), (2,)]
-    again = plan(
-        [replace(job, data_dir="b")], first, lambda job: 10
-    )  # more seeds, other workers, other data folder
-    assert [(cohort.seeds, cohort.data_dir) for cohort in again] == [
-        ((0, 1), "b"), ((2,), "b"), ((3, 4), "b"),
-    ]  # fmt: skip
-    assert plan([replace(job, seeds=(2,), data_dir="b")], again, lambda job: 1) == [again[1]]
-    assert plan([replace(job, epochs=7)], again, lambda job: 10) == [replace(job, epochs=7)]
-
-
-def test_the_order_of_options_does_not_matter():
-    one, two = (
-        Job("digits", Method("er", "joint"), (0,), options=options)
-        for options in ((("tasks", 5), ("train_size", 20)), (("train_size", 20), ("tasks", 5)))
-    )
-    assert one == two
-    assert "epochs=3" in replace(one, epochs=3).name
-
-
-class Fake:
-    """Runs nothing; says how many workers it has only when it is entered."""
-
-    workers = 2
-
-    def __enter__(self):
-        self.workers, self.given = 5, []
-        return self
-
-    def __exit__(self, *error):
-        pass
-
-    def submit(self, work, job, out):
-        future = Future()
-        self.given.append(job)
-        future.set_exception(ValueError("no"))
-        return future
-
-    def received(self):
-        return []
-
-    def died(self, error):
-        return False
-
-
-def test_a_clusters_size_counts(tmp_path):
-    job, executor = Job("digits", Method("er", "joint"), tuple(range(10)), 2), Fake()
-    failed = sweep.run_jobs([job], tmp_path, executor, lambda event: None)
-    assert [one.seeds for one in executor.given] == [(0, 1), (2, 3), (4, 5), (6, 7), (8, 9)]
-    assert len(failed) == 5
-    assert [one.seeds for one in read_cohorts(tmp_path)] == [one.seeds for one in executor.given]
-
-
-def test_a_run_of_another_configuration_fails_alone(tmp_path):
-    """It is not overwritten, and the others go on."""
-    good = Job("digits", Method("er", "compositional"), (0,), 2, options=(("tasks", 5), ("train_size", 20)))
-    bad = replace(good, method=Method("er", "joint"))
-    place = bad.folder(tmp_path) / "seed-0"
-    folder.begin(place, replace(bad, epochs=3).configuration, 0)
-    failed = sweep.run_jobs([bad, good], tmp_path, Processes(1), lambda event: None)
-    assert list(failed) == [bad]
-    assert "another configuration" in failed[bad]
-    assert read_description(place)["status"] == "new"
-    assert is_done(good.folder(tmp_path) / "seed-0")
-
-
-def test_an_interrupt_while_workers_start(tmp_path):
-    """Nobody waits for the jobs."""
-    job = Job("digits", Method("er", "joint"), (0,), 5000, options=(("tasks", 5),))
-    start = time.monotonic()
-    with pytest.raises(KeyboardInterrupt), Processes(2) as executor:  # noqa: PT012
-        for _ in range(3):
-            executor.submit(sweep.run_job, job, tmp_path)
-        raise KeyboardInterrupt
-    assert time.monotonic() - start < 60  # the job would take many minutes
-
-
-def test_seeds_that_were_interrupted_together_go_on_together(tmp_path, monkeypatch):
-    job = Job("digits", Method("er", "joint"), (0, 1, 2, 3), 2, options=(("tasks", 5), ("train_size", 20)))
-    first = replace(job, seeds=(1, 2))
-    monkeypatch.setattr(lab.Keeper, "due", lambda self: pytest.fail("stop here"))
-    with pytest.raises(pytest.fail.Exception):
-        sweep.run_job(first, tmp_path, lambda news: None)
-    monkeypatch.undo()
-    assert sweep.run_jobs([job], tmp_path, Processes(1), lambda event: None) == {}
-    together = [read_description(job.folder(tmp_path) / f"seed-{s}")["together"] for s in range(4)]
-    assert together == [[0, 3], [1, 2], [1, 2], [0, 3]]
-
-
 def test_the_docs_have_all_presets():
     """With numbers of runs, times and results as `piaget list` says them."""
     docs = (Path(__file__).parents[1] / "docs" / "lab.md").read_text()
     for preset in PRESETS.values():
         assert f"| {preset.name} | {preset.runs:,} | {preset.expected_time} | {preset.expected} |" in docs
         assert "not measured" not in preset.expected_time
-
-
-def test_runs_that_are_faster_alone_are_trained_one_after_the_other(tmp_path, monkeypatch):
-    monkeypatch.setattr(Dense, "together", 2)
-    configuration = configure(stream="digits", options={"tasks": 4, "train_size": 20}, epochs=2)
-    learners, streams = making.make(configuration, [0, 1, 2], None)
-    seen = []
-    lab.run(learners, streams, tmp_path, configuration, seen.append)
-    together = [read_description(tmp_path / f"seed-{seed}")["together"] for seed in range(3)]
-    assert together == [[0, 1], [0, 1], [2]]
-    shares = [progress.done for progress in seen]
-    assert shares == sorted(shares)
-    assert shares[-1] == 1

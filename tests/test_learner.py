@@ -10,9 +10,12 @@ from piaget.method.trees import flatten, leaves
 from tests.small import binary_tasks, make_task, mixed_tasks
 
 SMALL = {
-    "components": piaget.Dense(8), "initial_components": 2, "epochs": 4, "initial_tasks": 2,
+    "components": piaget.Dense(8),
+    "initial_components": 2,
+    "epochs": 4,
+    "initial_tasks": 2,
     "batch_size": 8,
-}  # fmt: skip
+}
 
 
 def test_a_life(tmp_path):
@@ -23,8 +26,17 @@ def test_a_life(tmp_path):
         rows += learner.learn(task)
     assert learner.tasks == [t.name for t in tasks]
     assert set(rows[0]) == {
-        "stream", "method", "seed", "trained", "epoch", "stage", "evaluated", "split", "metric", "value",
-    }  # fmt: skip
+        "stream",
+        "method",
+        "seed",
+        "trained",
+        "epoch",
+        "stage",
+        "evaluated",
+        "split",
+        "metric",
+        "value",
+    }
     assert {r["method"] for r in rows} == {"soft-ordering/er/dynamic"}
     everything = learner.evaluate(tasks)
     assert {r["evaluated"] for r in everything if r["metric"] == "loss"} == set(learner.tasks)
@@ -140,8 +152,11 @@ def test_learning_curves():
     ]
     assert curve == [(2, "assimilation"), (4, "adaptation")]
     assert [(r.epoch, r.stage) for r in reports[-4:]] == [
-        (1, "assimilation"), (2, "assimilation"), (3, "assimilation"), (4, "adaptation"),
-    ]  # fmt: skip
+        (1, "assimilation"),
+        (2, "assimilation"),
+        (3, "assimilation"),
+        (4, "adaptation"),
+    ]
 
 
 def test_the_same_seed_gives_the_same_learner_and_another_seed_another():
@@ -184,9 +199,13 @@ def test_ewc_and_replay_hold_components_back():
 
 def test_shared_encoder_and_decoder_learn_with_the_components():
     learner = piaget.Learner(
-        "soft-ordering", "er", "compositional", encoder="shared", decoder="shared",
+        "soft-ordering",
+        "er",
+        "compositional",
+        encoder="shared",
+        decoder="shared",
         **(SMALL | {"components": piaget.Dense(8, dropout=0.0)}),
-    )  # fmt: skip
+    )
     tasks = binary_tasks(4)
     for task in tasks[:2]:
         learner.learn(task)

@@ -24,9 +24,20 @@ from piaget.scoring.watch import EpochReport
 
 RUN = ["run", "digits", "--epochs", "8", "--every", "2", "--option", "tasks=6", "--option", "train_size=40"]
 SWEEP = [
-    "sweep", "digits", "--algorithms", "compositional", "joint", "--seeds", "2", "--epochs", "6", "--option",
-    "tasks=5", "--option", "train_size=20",
-]  # fmt: skip
+    "sweep",
+    "digits",
+    "--algorithms",
+    "compositional",
+    "joint",
+    "--seeds",
+    "2",
+    "--epochs",
+    "6",
+    "--option",
+    "tasks=5",
+    "--option",
+    "train_size=20",
+]
 
 
 def in_a_terminal(arguments, columns=120, interrupt_at=None):

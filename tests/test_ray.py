@@ -10,9 +10,23 @@ from pathlib import Path
 import pytest
 
 SWEEP = [
-    "sweep", "digits", "--algorithms", "compositional", "joint", "--seeds", "2", "--cohort", "2", "--epochs",
-    "30", "--option", "tasks=6", "--option", "train_size=40", "--quiet",
-]  # fmt: skip
+    "sweep",
+    "digits",
+    "--algorithms",
+    "compositional",
+    "joint",
+    "--seeds",
+    "2",
+    "--cohort",
+    "2",
+    "--epochs",
+    "30",
+    "--option",
+    "tasks=6",
+    "--option",
+    "train_size=40",
+    "--quiet",
+]
 
 
 def command(out, *more):
@@ -47,9 +61,12 @@ def workers():
 def test_a_killed_worker(tmp_path, undisturbed):
     environment = os.environ | {"RAY_AUTH_MODE": "disabled"}
     process = subprocess.Popen(
-        command(tmp_path, "--executor", "ray"), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        command(tmp_path, "--executor", "ray"),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
         env=environment,
-    )  # fmt: skip
+    )
     while process.poll() is None and len(list(tmp_path.rglob("checkpoint.json"))) < 2:
         time.sleep(0.02)
     found = workers()
@@ -101,7 +118,5 @@ def test_wrong_words(tmp_path):
 def test_no_cluster_there(tmp_path):
     more = ["--executor", "ray", "--address", "auto"]
     environment = os.environ | {"RAY_TMPDIR": str(tmp_path), "RAY_AUTH_MODE": "disabled"}
-    done = subprocess.run(
-        command(tmp_path / "out", *more), capture_output=True, text=True, env=environment
-    )  # fmt: skip
+    done = subprocess.run(command(tmp_path / "out", *more), capture_output=True, text=True, env=environment)
     assert (done.returncode, "no Ray cluster at address 'auto'" in done.stderr) == (2, True), done.stderr

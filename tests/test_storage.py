@@ -19,9 +19,13 @@ from tests.small import binary_tasks, mixed_tasks
 
 def learner_of(adaptation="er", algorithm="dynamic", **settings):
     defaults = {
-        "components": piaget.Dense(6), "initial_components": 2, "epochs": 4, "initial_tasks": 2,
-        "batch_size": 8, "seed": 7,
-    }  # fmt: skip
+        "components": piaget.Dense(6),
+        "initial_components": 2,
+        "epochs": 4,
+        "initial_tasks": 2,
+        "batch_size": 8,
+        "seed": 7,
+    }
     return piaget.Learner(
         settings.pop("structure", "soft-ordering"), adaptation, algorithm, **(defaults | settings)
     )
@@ -31,10 +35,14 @@ def everything(learner):
     state = learner._state
     own = {name: record.own for name, record in state.records.items()}
     tree = {
-        "components": state.components, "moments": state.moments, "own": own, "memory": state.memory,
-        "io": state.io, "io_moments": state.io_moments,
+        "components": state.components,
+        "moments": state.moments,
+        "own": own,
+        "memory": state.memory,
+        "io": state.io,
+        "io_moments": state.io_moments,
         "generator": state.generator.get_state(),
-    }  # fmt: skip
+    }
     return flatten(tree)
 
 

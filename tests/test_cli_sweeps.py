@@ -1,0 +1,97 @@
+"""`piaget sweep`, as a user runs it."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from piaget.cli import main
+from tests.commands import DISTURBED, command, rows_of, said, words
+from tests.data_files import write_features
+
+SMALL = "--option tasks=5 --option train_size=20 --workers 1 --json"
+
+
+@pytest.mark.usefixtures("without_workers")
+def test_sweep_any_stream(small_data, tmp_path, capsys):
+    arguments = words("sweep landmine --epochs 2 --seeds 2 --workers 1 --quiet", out=tmp_path)
+    code, out, _ = said(capsys, *arguments, "--data-dir", small_data)
+    assert code == 0
+    assert "93.6 ± 0.1" in out  # the paper's, beside
+    table = (tmp_path / "table.md").read_text()
+    assert table.count("| landmine | ER |") == 3
+    assert "accuracy in %" in table
+
+
+@pytest.mark.usefixtures("without_workers")
+@pytest.mark.filterwarnings("ignore::piaget.errors.DataNote")
+def test_other_features_are_named_in_results(tmp_path, capsys):
+    data, out = tmp_path / "data", tmp_path / "out"
+    write_features(data / "cub", "mine", features=7)
+    arguments = "sweep cub --algorithms compositional --epochs 2 --seeds 1 --workers 1 --quiet"
+    options = "--option features=mine --option tasks=5 --data-dir"
+    assert main([*words(arguments, out=out), *words(options, data)]) == 0
+    table = (out / "table.md").read_text()
+    assert "| cub/mine | ER | Compositional |" in table
+    assert "80.6 ± 0.3" in table  # the paper's, for comparison
+    assert "0 of 2; features: mine" in said(capsys, "data", "list", "--data-dir", data).out
+
+
+def test_a_sweep_that_is_killed_goes_on(tmp_path, undisturbed):
+    """All its processes at once; then one of its workers alone."""
+    call = command(*words(DISTURBED, out=tmp_path))
+    process = subprocess.Popen(call, start_new_session=True, stdout=subprocess.DEVNULL)
+    while process.poll() is None and len(list(tmp_path.rglob("checkpoint.json"))) < 2:
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    process = subprocess.Popen(call, start_new_session=True, stdout=subprocess.DEVNULL)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("checkpoint.json")}
+    while process.poll() is None and all(
+        path.exists() and path.stat().st_mtime_ns == t for path, t in before.items()
+    ):
+        time.sleep(0.02)
+    children = [p.read_text().split() for p in Path(f"/proc/{process.pid}/task").glob("*/children")]
+    commands = {int(c): Path(f"/proc/{c}/cmdline").read_bytes() for found in children for c in found}
+    spawned = [child for child, command in commands.items() if b"spawn_main" in command]
+    assert len(spawned) == 3  # two workers, and before them the queue's process
+    os.kill(max(spawned), signal.SIGKILL)
+    assert process.wait() == 0
+    assert rows_of(tmp_path) == undisturbed
+
+
+@pytest.mark.usefixtures("without_workers")
+def test_a_sweep_with_settings_of_ones_own(tmp_path, capsys):
+    """Its table tells variants apart; JSON is JSON also for a single seed."""
+    arguments = words(f"sweep digits --algorithms compositional --seeds 1-1 {SMALL}", out=tmp_path)
+    code, out, _ = said(capsys, *arguments, "--epochs", 2, "--set", "width=8")
+    assert code == 0
+    (line,) = json.loads(out.splitlines()[-1], parse_constant=pytest.fail)["table"]
+    assert line["error"] is None
+    assert line["variant"] == "tasks=5, train_size=20, width=8, epochs=2"
+    assert main([*arguments, "--epochs", "3"]) == 0
+    code, out, _ = said(capsys, "resume", tmp_path)
+    assert code == 0
+    text = " ".join(out.split())
+    assert "width=8, epochs=2" in text
+    assert "train_size=20, epochs=3" in text
+    code, out, _ = said(capsys, "status", tmp_path / "digits_tasks-5_train_size-20")
+    assert code == 0
+    assert "2 done" in out
+
+
+@pytest.mark.usefixtures("without_workers")
+def test_a_sweep_over_structures(tmp_path, capsys):
+    what = "--structures soft-ordering linear --algorithms compositional --epochs 2 --seeds 1"
+    code, out, _ = said(capsys, *words(f"sweep digits {what} {SMALL}", out=tmp_path))
+    assert code == 0
+    events = [json.loads(line) for line in out.splitlines()]
+    assert {e["run"] for e in events if e["event"] == "ended"} == {
+        "digits soft-ordering er compositional seed 0",
+        "digits linear er compositional seed 0",
+    }
+    assert len(events[-1]["table"]) == 2

@@ -1,0 +1,159 @@
+"""Columns that are not what they seem, groups that are no tasks, and files that are no tables."""
+
+import decimal
+
+import numpy as np
+import pandas
+import polars
+import pytest
+import torch
+
+import piaget
+from piaget.errors import DataError, DataNote, SettingError
+from piaget.streams import from_table
+from tests.tables import frame, only
+
+# --- columns that are not what they seem ------------------------------------------------------------
+
+
+def test_a_text_among_numbers_is_a_mistake():
+    table = only(frame(), "cost")
+    table["age"] = table["age"].round(1).astype(object)
+    table.loc[17, "age"] = "unknown"
+    with pytest.raises(
+        DataError, match=r"column 'age' holds texts, nearly all .* in row 17 it holds 'unknown'"
+    ):
+        from_table(table, group="site", target="cost")
+    table["age"] = [f"{a:.1f}".replace(".", ",") for a in frame()["age"]]
+    with pytest.raises(DataError, match="they have decimal commas"):
+        from_table(table, group="site", target="cost")
+    table["age"], table["cost"] = 1.0 * np.arange(240), table["cost"].astype(str)
+    table.loc[3, "cost"] = "n/k"
+    with pytest.raises(DataError, match=r"column 'cost' holds texts, nearly all .* in row 3 it holds 'n/k'"):
+        from_table(table, group="site", target="cost")
+
+
+def test_objects_that_are_numbers_are_numbers():
+    table = only(frame(), "cost")
+    same = from_table(table, group="site", target="cost")
+    table["age"] = table["age"].astype(object)
+    table["cost"] = [decimal.Decimal(str(v)) for v in table["cost"]]
+    stream = from_table(table, group="site", target="cost")
+    assert stream.encoding.inputs == same.encoding.inputs
+    assert stream[0].kind == "regression"
+    assert torch.allclose(stream[0].train.x, same[0].train.x)
+
+
+def test_dates_in_files(tmp_path):
+    table = only(frame(), "cost").assign(day=pandas.date_range("2020-01-01", periods=240, freq="3D"))
+    expected = from_table(table, group="site", target="cost")
+    table.to_csv(tmp_path / "t.csv", index=False)
+    stream = from_table(tmp_path / "t.csv", group="site", target="cost")
+    assert stream.encoding.inputs == expected.encoding.inputs
+    assert "day" in stream.encoding.inputs
+    assert torch.allclose(stream[2].train.x, expected[2].train.x, atol=1e-5)
+    dates = table.assign(day=table["day"].dt.date)
+    assert torch.allclose(from_table(dates, group="site", target="cost")[2].train.x, expected[2].train.x)
+    row = {"age": 50, "ward": "red", "visits": 3, "day": "2020-01-04"}
+    later = row | {"day": table["day"][1]}
+    assert np.allclose(stream.encoding.encode([row]), stream.encoding.encode([later]))
+    with pytest.raises(DataError, match="column 'day' holds 'soon' in row 0"):
+        stream.encoding.encode([row | {"day": "soon"}])
+
+
+def test_odd_files(tmp_path):
+    table = only(frame(groups=4), "cost")
+    path = tmp_path / "t.csv"
+    table.to_csv(path, index=False, sep=";")  # as some spreadsheets write
+    assert len(from_table(path, group="site", target="cost")) == 4
+    path.write_text("site,age,age,cost\n" + "a,1,2,3\n" * 9)
+    with pytest.raises(DataError, match="column 'age' occurs twice"):
+        from_table(path, group="site", target="cost")
+    countries = table["site"].map({"site 0": "NA", "site 1": "None", "site 2": "null", "site 3": "007"})
+    table.assign(site=countries).to_csv(path, index=False)
+    stream = from_table(path, group="site", target="cost")
+    assert [task.name for task in stream] == ["NA", "None", "null", "007"]
+
+
+def test_targets_too_large_to_compute_with():
+    table = only(frame(), "cost")
+    with pytest.raises(piaget.TaskError, match=r"column 'cost': target values up to .* are too large"):
+        from_table(table.assign(cost=table["cost"] * 1e300), group="site", target="cost")
+
+
+def test_lazy_frames_and_one_name_for_a_list():
+    table = polars.DataFrame(only(frame(), "cost").to_dict("list")).lazy()
+    stream = from_table(table, group="site", target="cost", ignore="visits", categorical="ward")
+    assert stream.encoding.inputs == ["age", "ward=blue", "ward=green", "ward=red"]
+    with pytest.raises(SettingError, match="are for a new encoding"):
+        from_table(table, encoding=stream.encoding, ignore="ward")
+
+
+# --- groups that are no tasks --------------------------------------------------------------------------
+
+
+def test_unusable_groups_are_skipped_with_a_warning_or_refused():
+    table = only(frame(), "cost")
+    table.loc[table["site"] == "site 1", "cost"] = 7.0
+    table = table.drop(index=table.index[80:118])  # two rows of site 2
+    table = table.drop(index=table.index[-39:])  # one row of site 5
+    with pytest.warns(DataNote) as notes:
+        stream = from_table(table, group="site", target="cost")
+    text = str(notes[0].message)
+    assert "3 of 6 groups cannot be a task" in text
+    assert "'site 1': its target is constant" in text
+    assert "'site 2': its 2 samples are too few: none is left for" in text
+    assert "'site 5': it has a single sample" in text
+    assert list(stream.skipped) == ["site 1", "site 2", "site 5"]
+    assert [task.name for task in stream] == ["site 0", "site 3", "site 4"]
+    with pytest.raises(DataError, match="3 of 6 groups"):
+        from_table(table, group="site", target="cost", on_unusable="error")
+    with pytest.raises(DataError, match="1 of 1 groups"):
+        from_table(table[table["site"] == "site 1"], group="site", target="cost", kind="regression")
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        ({}, {"group": "school"}, "has no column 'school'; its columns: site, age, ward, visits, cost"),
+        ({}, {"target": "score"}, "has no column 'score'"),
+        ({}, {"ignore": ["nothing"]}, "has no column 'nothing'"),
+        ({"name": [f"person {i}" for i in range(240)]}, {}, "column 'name' has 144 different texts"),
+        ({}, {"ignore": ["age", "ward", "visits"]}, "no column is left"),
+        ({"age": np.inf}, {}, "column 'age' holds inf in row"),
+        ({}, {"on_unusable": "hide"}, "expected 'skip' or 'error'"),
+        ({}, {"fractions": (0.5, 0.5, 0.5)}, "three shares"),
+        ({}, {"target": None}, "needs the names of two columns"),
+        ({}, {"fractions": 0.5}, "three shares"),
+        ({}, {"seed": -1, "shuffle": True}, "seed=-1"),
+    ],
+)
+def test_tables_that_cannot_be_used(change, options, message):
+    table = only(frame(), "cost").assign(**change)
+    with pytest.raises((DataError, SettingError), match=message):
+        from_table(table, **({"group": "site", "target": "cost"} | options))
+
+
+def test_constant_columns_are_left_out():
+    table = only(frame(), "cost").assign(country="here", one=0.1)
+    with pytest.warns(DataNote, match="constant in the training rows: country, one"):
+        stream = from_table(table, group="site", target="cost")
+    assert stream.encoding.inputs == ["age", "ward=blue", "ward=green", "ward=red", "visits"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.csv", b"", "cannot be read: EmptyDataError"),
+        ("t.csv", b"a,b\n", "has no rows"),
+        ("t.csv", b"a,b\n1,2,3\n1,2,3,4\n", "cannot be read: ParserError"),
+        ("t.parquet", b"no parquet", "cannot be read"),
+        ("t.xlsx", b"", "expected a file that ends in .csv, .tsv or .parquet"),
+    ],
+)
+def test_files_that_are_no_tables(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        from_table(tmp_path / name, group="a", target="b")
+    with pytest.raises(DataError, match="does not exist"):
+        from_table(tmp_path / "nothing.csv", group="a", target="b")
