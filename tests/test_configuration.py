@@ -10,7 +10,7 @@ from piaget.cli import main
 from piaget.errors import SettingError
 from piaget.lab.configuration import configure
 from piaget.lab.making import make_learner
-from piaget.lab.settings import SETTINGS, check_settings
+from piaget.method.choices import SETTINGS, check_settings
 
 
 def learner(**configuration):
@@ -27,6 +27,9 @@ VALUES = {
     "dropout": (0.1, lambda s: s.components.dropout == 0.1),
     "encoder": ("shared", lambda s: s.encoder == "shared"),
     "decoder": ("shared", lambda s: s.decoder == "shared"),
+    "epochs": (20, lambda s: len(s.stages()) == 20),
+    "schedule": ("joint", lambda s: s.algorithm.schedule == piaget.Joint(100)),
+    "expansion": ("none", lambda s: s.algorithm.expansion == piaget.NoExpansion()),
     "batch_size": ("all", lambda s: s.batch_size is None),
     "learning_rate": (0.01, lambda s: s.learning_rate == 0.01),
     "initial_tasks": (2, lambda s: s.initial_tasks == 2),
@@ -41,7 +44,7 @@ VALUES = {
 }
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", VALUES)
 def test_every_setting_reaches_the_learner(name):
     value, holds = VALUES[name]
     conv = name in ("channels", "padding", "components")
@@ -70,7 +73,8 @@ def test_the_papers_settings_are_the_defaults():
         ({"width": "wide"}, "width='wide': expected a whole number, 1 or more"),
         ({"width": 0}, "width=0: expected a whole number"),
         ({"encoder": "big"}, "expected learned, fixed, shared or none"),
-        ({"learning_rate": "fast"}, "expected a number"),
+        ({"learning_rate": "fast"}, "expected a finite number"),
+        ({"learning_rate": float("inf")}, "learning_rate=inf: expected a finite number"),
         ({"batch_size": "some"}, "expected a whole number"),
     ],
 )
@@ -152,7 +156,7 @@ def test_help_explains_every_setting(capsys):
     text = " ".join(capsys.readouterr().out.split())
     for setting in SETTINGS.values():
         assert setting.flag in text
-        assert setting.help.split()[0] in text
+        assert setting.about.help.split()[0] in text
 
 
 def test_a_flag_goes_before_the_file_also_if_it_is_the_default(tmp_path):

@@ -193,7 +193,7 @@ def epoch(task, stage, number, epochs=10):
 def progress_after(tracker, task, report):
     tracker.current = tracker.current or {report.seed: report.task}
     tracker.epoch(task, report)
-    return tracker.progress()
+    return tracker.standing()
 
 
 def row(seed, evaluated, value, metric="accuracy"):

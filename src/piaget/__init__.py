@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from piaget import streams as streams
+    from piaget import lab as lab, streams as streams
     from piaget.cohort import Cohort as Cohort
     from piaget.data.tasks import (
         Split as Split,
@@ -98,8 +98,8 @@ __all__ = sorted(_MODULE_OF)
 
 
 def __getattr__(name: str) -> Any:
-    if name == "streams":
-        return importlib.import_module("piaget.streams")
+    if name in ("lab", "streams"):
+        return importlib.import_module(f"piaget.{name}")
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'piaget' has no attribute {name!r}")
     value = getattr(importlib.import_module(_MODULE_OF[name]), name)
@@ -108,4 +108,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_MODULE_OF, "streams"]
+    return [*globals(), *_MODULE_OF, "lab", "streams"]

@@ -30,6 +30,7 @@ class Kept:
 
 
 def save(folder: Path, learners: Sequence[Learner], kept: Kept) -> None:
+    """Replaces the checkpoint in one move."""
     described = [describe(learner._state, with_data=False) for learner in learners]
     seeds = [learner.settings.seed for learner in learners]
     header = {"format": FORMAT, "version": VERSION, "seeds": seeds, "kept": vars(kept)}
@@ -47,6 +48,7 @@ def seeds(folder: Path) -> list[int]:
 
 
 def how_far(folder: Path) -> Kept | None:
+    """What is kept beside the learners. None: nothing is kept there."""
     header = _header(folder)
     return Kept(**header["kept"]) if header else None
 

@@ -3,52 +3,38 @@
 from __future__ import annotations
 
 import os
-from dataclasses import fields, replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from inspect import signature
+from typing import Any, overload
 
 import torch
 
-from piaget.data.tasks import Stream
+from piaget.data.tasks import Stream, Task
 from piaget.errors import SettingError
 from piaget.knowledge.checks import check_task
 from piaget.knowledge.state import State
 from piaget.lab.configuration import Configuration
-from piaget.lab.defaults import SIZES
+from piaget.lab.parts import METHOD, NOTHING, PARTS, Trusted, as_flag, is_reference, make_part
 from piaget.learner import Learner
-from piaget.method.adaptation import named_adaptation
+from piaget.method.adaptation import ADAPTATIONS, named_adaptation
 from piaget.method.components import named_components
-from piaget.method.expansion import ComponentDropout
-from piaget.method.schedule import Staged
+from piaget.method.expansion import ComponentDropout, NoExpansion
+from piaget.method.schedule import Joint, Staged
 from piaget.method.settings import Algorithm, named_algorithm
+from piaget.method.structures import STRUCTURES
+from piaget.paper.defaults import SIZES
 from piaget.streams import from_table, stream
 
-
-def make_stream(configuration: Configuration, seed: int, data_dir: str | os.PathLike[str] | None) -> Stream:
-    if configuration["table"] is not None:
-        return from_table(**configuration["table"], seed=seed)
-    return stream(configuration["stream"], seed, data_dir, **configuration["options"])
-
-
-def make_learner(configuration: Configuration, seed: int, tasks: int) -> Learner:
-    """`tasks`: how many there will be; with fewer than four, all are initial."""
-    structure, epochs = configuration["structure"], configuration["epochs"]
-    given = {"initial_tasks": min(4, tasks)} | configuration["settings"]
-    adaptation = named_adaptation(configuration["adaptation"])
-    adaptation = _changed(adaptation, given, {"replay_size": "size", "ewc_strength": "strength"})
-    algorithm = _algorithm(configuration["algorithm"], epochs, given)
-    components = named_components(given.pop("components", "linear" if structure == "linear" else "dense"))
-    components = _changed(components, given, {size: size for size in SIZES})
-    return Learner(
-        structure, adaptation, algorithm, components=components, epochs=epochs, seed=seed, **given
-    )  # fmt: skip
+DataDir = str | os.PathLike[str] | None
 
 
 def make(
-    configuration: Configuration, seeds: list[int], data_dir: str | os.PathLike[str] | None
+    configuration: Configuration, seeds: Sequence[int], data_dir: DataDir, trusted: Trusted = NOTHING
 ) -> tuple[list[Learner], list[Stream]]:
     """The learners and streams of a cohort; raises an error if a task could not be learned."""
-    streams = [make_stream(configuration, seed, data_dir) for seed in seeds]
-    learners = [make_learner(configuration, seed, len(streams[0])) for seed in seeds]
+    streams = [make_stream(configuration, seed, data_dir, trusted) for seed in seeds]
+    learners = make_learners(configuration, seeds, len(streams[0]), trusted)
     initial = learners[0].settings.initial_tasks
     if initial > len(streams[0]):
         raise SettingError(
@@ -66,31 +52,187 @@ def _check_stream(learner: Learner, tasks: Stream) -> None:
         check_task(settings, State(torch.Generator()), tasks[i], proposes and i >= settings.initial_tasks)
 
 
-def _changed(part: Any, given: dict[str, Any], names: dict[str, str]) -> Any:
-    """A part with the values that are given for it, by its fields' names. They are taken out of `given`."""
-    changes = {field: given.pop(name) for name, field in names.items() if name in given}
-    unknown = [field for field in changes if field not in {f.name for f in fields(part)}]
+# --- streams ------------------------------------------------------------------------------------------
+
+
+def make_stream(
+    configuration: Configuration, seed: int, data_dir: DataDir, trusted: Trusted = NOTHING
+) -> Stream:
+    """The stream of a run: the paper's by name, one's own by reference, or that of a table."""
+    if configuration["table"] is not None:
+        return from_table(**configuration["table"], seed=seed)
+    name, options = configuration["stream"], configuration["options"]
+    if is_reference(name):
+        return _call(name, seed, options, trusted)
+    return stream(name, seed, data_dir, **options)
+
+
+def takes_option(reference: str, option: str, trusted: Trusted) -> bool:
+    """Does a function that makes a stream take an option?"""
+    _, *parameters = signature(_function(reference, trusted)).parameters.values()
+    return any(p.name == option or p.kind == p.VAR_KEYWORD for p in parameters)
+
+
+def _function(reference: str, trusted: Trusted) -> Callable[..., Any]:
+    function = trusted("stream", reference)
+    if not callable(function) or not signature(function).parameters:
+        kind = type(function).__name__
+        raise SettingError(f"stream {reference}: it is a {kind}; expected a function (seed, **options)")
+    return function
+
+
+def _call(reference: str, seed: int, options: dict[str, Any], trusted: Trusted) -> Stream:
+    """A stream from a function (seed, **options) of one's own."""
+    function = _function(reference, trusted)
+    for option in options:
+        if not takes_option(reference, option, trusted):
+            known = ", ".join(list(signature(function).parameters)[1:]) or "none"
+            raise SettingError(f"stream {reference} has no option {option!r}; its options: {known}")
+    tasks = function(seed, **options)
+    if not hasattr(tasks, "__getitem__") or not hasattr(tasks, "__len__") or not len(tasks):
+        kind = type(tasks).__name__
+        raise SettingError(f"stream {reference}: it made a {kind}; expected a list of tasks, or the like")
+    return NamedStream(tasks, reference)
+
+
+@dataclass(frozen=True)
+class NamedStream(Sequence[Task]):
+    """Tasks of a stream of one's own. Those that say of no stream that they are its own, are this one's."""
+
+    tasks: Stream
+    reference: str
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    @overload
+    def __getitem__(self, index: int) -> Task: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Task]: ...
+
+    def __getitem__(self, index: int | slice) -> Task | list[Task]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        task = self.tasks[index]
+        if not isinstance(task, Task):
+            raise SettingError(
+                f"stream {self.reference}: a {type(task).__name__} is in it; expected piaget.Task"
+            )
+        return task if task.stream else replace(task, stream=self.reference.rpartition(":")[2])
+
+
+# --- learners -----------------------------------------------------------------------------------------
+
+
+def make_learner(configuration: Configuration, seed: int, tasks: int, trusted: Trusted = NOTHING) -> Learner:
+    """One learner. `tasks`: how many there will be; with fewer than four, all are initial."""
+    return make_learners(configuration, [seed], tasks, trusted)[0]
+
+
+def make_learners(
+    configuration: Configuration, seeds: Sequence[int], tasks: int, trusted: Trusted = NOTHING
+) -> list[Learner]:
+    """Learners that differ in their seeds only: parts of one's own are the same objects in all of them."""
+    chosen = {"initial_tasks": min(4, tasks)} | make_parts(configuration, trusted)
+    return [Learner(**_for_learner(chosen), seed=seed) for seed in seeds]
+
+
+def make_parts(configuration: Configuration, trusted: Trusted) -> dict[str, Any]:
+    """All that is chosen for a learner; parts of one's own, and those whose fields are set, as objects."""
+    chosen = {name: configuration[name] for name in (*METHOD, "epochs")} | configuration["settings"]
+    plain = {name: value for name, value in chosen.items() if "." not in name}
+    for role in PARTS:
+        values = {
+            name.partition(".")[2]: value for name, value in chosen.items() if name.startswith(f"{role}.")
+        }
+        name: Any = plain.get(role)
+        if is_reference(name):
+            plain[role] = make_part(role, trusted(role, name), values, as_flag(role, name))
+        elif values:
+            name = name or _usual(role, configuration)
+            plain[role] = make_part(role, _papers(role, name), values, f"{role} {name!r}")
+    return plain
+
+
+def _usual(role: str, configuration: Configuration) -> str:
+    """Which part it is that fields are set of, if nothing else is said."""
+    if role == "components":
+        return "linear" if configuration["structure"] == "linear" else "dense"
+    raise SettingError(
+        f"fields of {role} are set, but not which one it is: give --{role.replace('_', '-')}, too"
+    )
+
+
+def paper_parts() -> dict[str, dict[str, Any]]:
+    """The paper's parts by their names: {role: {name: part}}."""
+    return {
+        "structure": STRUCTURES,
+        "adaptation": {name: make() for name, make in ADAPTATIONS.items()},
+        "components": {name: named_components(name) for name in ("dense", "conv", "linear")},
+        "expansion": {"none": NoExpansion(), "dropout": ComponentDropout()},
+    }
+
+
+def _papers(role: str, name: str) -> Any:
+    parts = paper_parts().get(role, {})
+    if name not in parts:
+        known = f"expected {', '.join(parts)}" if parts else "only a part of one's own has fields"
+        raise SettingError(f"{role} {name!r} has no fields that can be set; {known}")
+    return parts[name]
+
+
+# --- until `Learner` takes all settings itself: numbers of parts are put into the parts -----------------
+
+
+def _for_learner(chosen: dict[str, Any]) -> dict[str, Any]:
+    rest = dict(chosen)
+    adaptation = rest["adaptation"]
+    adaptation = named_adaptation(adaptation) if isinstance(adaptation, str) else adaptation
+    rest["adaptation"] = _changed(adaptation, rest, {"replay_size": "size", "ewc_strength": "strength"})
+    rest["algorithm"] = _algorithm(rest["algorithm"], rest)
+    components = rest.get("components", "linear" if rest["structure"] == "linear" else "dense")
+    components = named_components(components) if isinstance(components, str) else components
+    rest["components"] = _changed(components, rest, {size: size for size in SIZES})
+    for name in ("optimizer", "weight_decay", "rate_schedule", "stop", "patience"):
+        if name in rest:
+            raise SettingError(f"{name} is no setting of this version")
+    return rest
+
+
+def _changed(part: Any, chosen: dict[str, Any], names: dict[str, str]) -> Any:
+    """A part with the numbers that are chosen for it, which are taken out of `chosen`."""
+    changes = {field: chosen.pop(name) for name, field in names.items() if name in chosen}
+    unknown = [field for field in changes if field not in {f.name for f in fields(part)}] if changes else []
     if unknown:
         raise SettingError(f"{unknown[0]} is no setting of {type(part).__name__}")
     return replace(part, **changes) if changes else part
 
 
-def _algorithm(name: str, epochs: int, given: dict[str, Any]) -> Algorithm:
-    """By name, with adaptation in every so-manieth epoch, or another threshold."""
-    made = named_algorithm(name, epochs)
-    every, threshold = given.pop("adapt_every", None), given.pop("threshold", None)
+def _algorithm(name: str | Algorithm, chosen: dict[str, Any]) -> Algorithm:
+    """By name, with another schedule or expansion."""
+    epochs = chosen["epochs"]
+    algorithm = named_algorithm(name, epochs) if isinstance(name, str) else name
+    schedule, expansion = chosen.pop("schedule", None), chosen.pop("expansion", None)
+    if isinstance(schedule, str):
+        schedule = Joint(epochs) if schedule == "joint" else Staged(epochs - 1, epochs - 1, 1)
+    if isinstance(expansion, str):
+        expansion = _papers("expansion", expansion)
+    algorithm = algorithm if schedule is None else replace(algorithm, schedule=schedule)
+    algorithm = algorithm if expansion is None else replace(algorithm, expansion=expansion)
+    every, threshold = chosen.pop("adapt_every", None), chosen.pop("threshold", None)
     if every is not None:
-        if not isinstance(made.schedule, Staged):
+        if not isinstance(algorithm.schedule, Staged):
             raise SettingError(
                 f"adapt_every is no setting of the algorithm {name!r}: it adapts in every epoch"
             )
         if every < 2 or epochs % every:
             allowed = ", ".join(str(n) for n in range(2, epochs + 1) if epochs % n == 0)
             raise SettingError(f"adapt_every={every} with {epochs} epochs; expected one of {allowed}")
-        schedule = Staged(struct_updates=epochs - epochs // every, adapt_freq=every - 1, comp_updates=1)
-        made = replace(made, schedule=schedule)
+        staged = Staged(struct_updates=epochs - epochs // every, adapt_freq=every - 1, comp_updates=1)
+        algorithm = replace(algorithm, schedule=staged)
     if threshold is not None:
-        if not isinstance(made.expansion, ComponentDropout):
+        if not isinstance(algorithm.expansion, ComponentDropout):
             raise SettingError(f"threshold is no setting of the algorithm {name!r}: it does not expand")
-        made = replace(made, expansion=ComponentDropout(threshold))
-    return made
+        algorithm = replace(algorithm, expansion=replace(algorithm.expansion, threshold=threshold))
+    return algorithm

@@ -218,3 +218,8 @@ def parse(text: str) -> Any:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return text
+
+
+def default_epochs(linear: bool) -> int:
+    """The paper's epochs a task: linear models take one full-batch step an epoch."""
+    return 10_000 if linear else 100
