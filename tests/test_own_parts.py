@@ -182,6 +182,17 @@ def test_a_sweep_beside_the_papers_methods(module, tmp_path, capsys, monkeypatch
     assert said(capsys, "resume", again, *flags.split(), "--quiet").code == 0
 
 
+def test_a_part_for_all_methods_of_a_sweep(module, tmp_path, capsys, without_workers):
+    command = ["sweep", f"{module}:make_stream", "--algorithms", "dynamic", *SMALL_SET, "--seeds", "1"]
+    flags = ["--expansion", f"{module}:Always", "--structure", "soft-ordering", f"{module}:Ordering"]
+    assert said(capsys, *command, *flags, "--quiet", "--out", tmp_path).code == 0
+    finished = piaget.lab.folder.runs_below(tmp_path)
+    assert {run.configuration["structure"] for run in finished} == {"soft-ordering", f"{module}:Ordering"}
+    for run in finished:
+        assert [row["value"] for row in run.rows() if row["metric"] == "components"][-1] == 5
+    assert "| my-ordering | ER |" in (tmp_path / "table.md").read_text()  # structures are told apart
+
+
 def test_a_file_cannot_name_code(module, tmp_path, capsys):
     out = tmp_path / "out"
     text = 'stream = "digits"\noptions = {tasks = 4, train_size = 20}\n'

@@ -99,7 +99,13 @@ WORDS = {
             group=CHOICE,
         ),
         *(
-            Word(name, about.values.shown, about.help, _setting, f"{about.group} (in brackets: the default)")
+            Word(
+                name,
+                about.values.shown + "|MODULE:NAME" * about.part,
+                about.help,
+                _setting,
+                f"{about.group} (in brackets: the default)",
+            )
             for name, about in ((name, setting.about) for name, setting in SETTINGS.items())
             if name != "seed"  # runs have their seeds from the list
         ),
@@ -137,7 +143,7 @@ def apply(options: argparse.Namespace, values: Mapping[str, Any]) -> None:
         elif name in WORDS:
             try:
                 setattr(options, name, WORDS[name].read(value))
-            except argparse.ArgumentTypeError as error:
+            except (TypeError, argparse.ArgumentTypeError) as error:
                 raise SettingError(f"{name}={value!r}: {error}") from None
         else:
             near = difflib.get_close_matches(name, WORDS, 1)
@@ -179,7 +185,7 @@ def read_file(options: argparse.Namespace, path: Path) -> None:
     values = {}
     for name, value in _flat(content).items():
         first, dot, _ = name.partition(".")
-        flag = getattr(options, first, None)
+        flag = getattr(options, first, None) if first in WORDS else None
         if flag is not None and (not dot or flag != _flat(content).get(first)):
             continue  # flags go first; fields are of the part that the file names
         if name in ROLES and is_reference(value) and value not in allowed:

@@ -159,9 +159,11 @@ class _Collector:
             return self.name(value) if is_reference(value) else value, {}
         if isinstance(value, type):
             return self.name(value), {}
-        for name, usual in paper_parts().get(role, {}).items():
-            if type(usual) is type(value):
-                return name, _fields(role, value, vars(usual))
+        parts = paper_parts().get(role, {})
+        alike = [name for name, usual in parts.items() if type(usual) is type(value)]
+        if alike:
+            name = next((name for name in alike if parts[name] == value), alike[0])
+            return name, _fields(role, value, vars(parts[name]))
         return self.name(type(value)), _fields(role, value, {})
 
     def name(self, target: Any) -> str:

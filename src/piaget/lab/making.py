@@ -27,6 +27,13 @@ from piaget.paper.defaults import SIZES
 from piaget.streams import from_table, stream
 
 DataDir = str | os.PathLike[str] | None
+USUAL = {
+    "encoder": "learned",
+    "decoder": "learned",
+    "optimizer": "adam",
+    "rate_schedule": "constant",
+    "stop": "never",
+}
 
 
 def make(
@@ -159,6 +166,8 @@ def _usual(role: str, configuration: Configuration) -> str:
     """Which part it is that fields are set of, if nothing else is said."""
     if role == "components":
         return "linear" if configuration["structure"] == "linear" else "dense"
+    if role in USUAL:
+        return USUAL[role]
     raise SettingError(
         f"fields of {role} are set, but not which one it is: give --{role.replace('_', '-')}, too"
     )
