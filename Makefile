@@ -19,8 +19,10 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Two workers, one a core (tests/conftest.py says which tests stay together).
+WORKERS ?= 2
 unit: $(READY) browser
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(WORKERS) --durations=15
 
 # For the tests of the report's page, which are skipped without it.
 browser:

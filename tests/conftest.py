@@ -4,6 +4,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 # Several workers share the cores: one thread each, here and in the processes that tests start.
 os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -28,6 +29,24 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = tempfile.mkdtemp(prefix="piaget-tests-")
         os.environ |= {"XDG_CACHE_HOME": folder, "TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor"}
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+# Files whose tests share something that is not to be started twice, or that would get into each other's way:
+# with several workers, each of these is given to a single one, before all others. (Other tests are given out
+# one by one. The marker xdist_group, which would do the same, is not heeded by pytest 9.2 with xdist 3.8.)
+TOGETHER = ("test_ray.py", "test_page.py")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduler(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return file if file.endswith(TOGETHER) else nodeid
+
+    return Scheduler(config, log)
 
 
 @pytest.fixture(autouse=True)

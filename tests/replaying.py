@@ -16,11 +16,10 @@ from torch import Tensor, nn
 
 import piaget
 from benchmarks import naive
-from piaget.engine import stages
 from piaget.engine.noise import unpack
-from piaget.knowledge import lifecycle
-from piaget.method import adaptation, curvature
+from piaget.engine.stage import Stage
 from piaget.method.trees import map_tree
+from piaget.recording import observed_by
 
 
 @dataclass
@@ -35,54 +34,38 @@ class Recording:
 
 def record(monkeypatch, learner: piaget.Learner, tasks: list[piaget.Task]) -> Recording:
     recording = Recording()
-    plan = stages.Stage._plan_part
 
-    def plan_part(self, part):
-        drawn = plan(self, part)
-        count = len(drawn.index) * len(self.passes)
-        noise = list(islice(drawn.noise or [], count))
-        recording.epochs.append(
-            {
-                "stage": self,
-                "name": self.name,
-                "tasks": [r.name for r, _, _ in self.data],
-                "part": part,
-                "plan": drawn,
-                "noise": noise,
-                "passes": self.passes,
-            }
-        )
-        return replace(drawn, noise=iter(noise) if drawn.noise is not None else None)
-
-    monkeypatch.setattr(stages.Stage, "_plan_part", plan_part)
-    monkeypatch.setattr(stages.Stage, "epochs_alike", False)  # else only the first one is planned
-    for name in ("begin", "begin_initialization"):
-        original = getattr(lifecycle, name)
-
-        def begin(settings, state, *args, original=original, **kwargs):
-            original(settings, state, *args, **kwargs)
+    def observe(event, value, **about):
+        if event == "plan":
+            stage, count = about["stage"], len(value.index) * len(about["stage"].passes)
+            noise = list(islice(value.noise or [], count))
+            recording.epochs.append(
+                {
+                    "name": stage.kind.name,
+                    "tasks": [data.record.name for data in stage.data],
+                    "part": about["part"],
+                    "plan": value,
+                    "noise": noise,
+                    "passes": stage.passes,
+                }
+            )
+            return replace(value, noise=iter(noise) if value.noise is not None else None)
+        if event == "begin":
             recording.begun.append(
                 {
                     "epoch": len(recording.epochs),
-                    "components": map_tree(torch.clone, state.components),
-                    "own": {n: map_tree(torch.clone, r.own) for n, r in state.records.items()},
+                    "components": map_tree(torch.clone, value.components),
+                    "params": {n: map_tree(torch.clone, r.params) for n, r in value.records.items()},
                 }
             )
+        if event in ("sample", "labels"):
+            getattr(recording, f"{event.rstrip('s')}s").append(value)
+        return value
 
-        monkeypatch.setattr(lifecycle, name, begin)
-    for owner, name, kept in (
-        (adaptation.Finished, "sample", recording.samples),
-        (curvature, "draw_labels", recording.labels),
-    ):
-        original = getattr(owner, name)
-
-        def spy(*args, original=original, kept=kept):
-            kept.append(original(*args))
-            return kept[-1]
-
-        monkeypatch.setattr(owner, name, spy)
-    for task in tasks:
-        learner.learn(task)
+    monkeypatch.setattr(Stage, "epochs_alike", False)  # else only the first one is planned
+    with observed_by(observe):
+        for task in tasks:
+            learner.learn(task)
     return recording
 
 
@@ -120,11 +103,11 @@ class Replayed:
         return self.order[len(self.learner.kinds)]
 
     def _meet(self, name: str, start: dict[str, Any]) -> None:
-        task, own = self.tasks[name], start["own"][name]
+        task, params = self.tasks[name], start["params"][name]
         self.learner.kinds.append(task.kind)
-        self.net.encoders.append(affine(own["encoder"]) if own["encoder"] else nn.Identity())
-        self.net.structures.append(make_structure(self.settings, own["structure"]))
-        self.net.decoders.append(affine(own["decoder"]) if own["decoder"] else nn.Identity())
+        self.net.encoders.append(affine(params.encoder) if params.encoder else nn.Identity())
+        self.net.structures.append(make_structure(self.settings, params.structure))
+        self.net.decoders.append(affine(params.decoder) if params.decoder else nn.Identity())
         number = len(self.learner.kinds) - 1
         self.learner.watch(p for module in self.learner.own(number) for p in module.parameters())
 
@@ -163,7 +146,7 @@ class Replayed:
         name = epoch["tasks"][which]
         number, task = self.order.index(name), self.tasks[name]
         rows = [(number, task.train.x[i], task.train.y[i]) for i in range(len(task.train))]
-        if "task" in part.bank:
+        if part.bank.task is not None:
             for old in sorted(self.buffers):
                 x, y = self.buffers[old]
                 rows += [(old, x[i], y[i]) for i in range(len(x))]
@@ -299,9 +282,9 @@ def make_structure(settings, own) -> nn.Module:
         return naive.Logits(own["psi"].clone())
     if name == "soft-gating":
         heads = [linear(w, b) for w, b in zip(own["weight"], own["bias"], strict=True)]
-        if "layers" not in own:
+        if "layers/weight" not in own:
             return nn.ModuleList(heads)
-        layers = zip(own["layers"]["weight"], own["layers"]["bias"], strict=True)
+        layers = zip(own["layers/weight"], own["layers/bias"], strict=True)
         return Gates([conv(settings, w, b) for w, b in layers], heads)
     return nn.Identity()
 

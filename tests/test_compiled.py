@@ -98,7 +98,7 @@ def test_with_a_compiler_that_is_not_there(tmp_path):
     code = (
         "import piaget, warnings; warnings.simplefilter('ignore'); from tests.small import binary_tasks\n"
         "l = piaget.Learner(components=piaget.Dense(8), initial_components=2, epochs=4, initial_tasks=2,"
-        " batch_size=8, compile='always')\n"
+        " batch_size=8, compile='always', algorithm='joint')\n"
         "for t in binary_tasks(3): l.learn(t)\n"
         "print(len(l.tasks))"
     )
@@ -117,15 +117,12 @@ def grow(a, b):
 
 
 def test_damaged_files_are_made_again(tmp_path):
-    arguments = {"a": torch.zeros(3), "b": torch.ones(3)}
     path = tmp_path / "grow.pt2"
-    for content in (None, b"not a package"):
-        if content is not None:
-            path.write_bytes(content)
-        code = compiled._made(grow, arguments, path)
-        a, b = torch.zeros(3), torch.ones(3)
-        code([a, b])
-        assert a.tolist() == [1, 1, 1]
+    path.write_bytes(b"not a package")
+    code = compiled._made(grow, {"a": torch.zeros(3), "b": torch.ones(3)}, path)
+    a, b = torch.zeros(3), torch.ones(3)
+    code([a, b])
+    assert a.tolist() == [1, 1, 1]
 
 
 def test_what_is_not_contiguous_is_not_compiled(tmp_path):

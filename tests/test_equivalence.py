@@ -4,7 +4,6 @@ import pytest
 import torch
 
 import piaget
-from piaget.knowledge.state import params_of
 from tests.replaying import Replayed, record
 from tests.small import binary_tasks, image_tasks, mixed_tasks
 
@@ -28,7 +27,7 @@ def check(monkeypatch, learner, tasks):
     start = recording.begun[0]["components"]["weight"]
     with torch.random.fork_rng(devices=[]):  # modules draw parameters before they are given ours
         net = Replayed(learner, tasks, recording).run()
-    state = learner._state
+    state = learner.state
     assert len(net.components) == state.k
     assert not torch.equal(start, state.components["weight"][: len(start)])
     ours = [state.components["weight"], state.components["bias"]]
@@ -38,7 +37,7 @@ def check(monkeypatch, learner, tasks):
     net.eval()
     for i, task in enumerate(tasks):
         record_ = state.records[task.name]
-        params = params_of(state, record_, learner.model.structure)
+        params = state.params(record_, learner.model)
         ours = learner.model.outputs(params, task.test.x, record_.visible(state.k))
         with torch.no_grad():
             theirs = net(task.test.x, i)
@@ -154,6 +153,6 @@ def test_fixed_encoder(monkeypatch):
     replayed.learner.own = lambda task: own(task)[1:]  # the encoder is not among what learns
     with torch.random.fork_rng(devices=[]):
         net = replayed.run()
-    ours = learner._state.components["weight"]
+    ours = learner.state.components["weight"]
     theirs = torch.stack([c.weight for c in net.components])
     torch.testing.assert_close(ours, theirs.detach(), rtol=1e-6, atol=1e-8)

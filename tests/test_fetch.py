@@ -29,7 +29,7 @@ class Server(http.server.ThreadingHTTPServer):
         self.requests, self.content, self.ranges = [], CONTENT, True
         self.break_after = []  # of the next answers, only so many bytes are sent
         self.status = {}  # path -> an error status
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
     def address(self, path="file"):
         return f"http://127.0.0.1:{self.server_port}/{path}"

@@ -21,32 +21,27 @@ from piaget.lab.checkpoint import how_far
 from piaget.lab.progress import Tracker, duration, score
 from piaget.lab.row_file import read_rows
 from piaget.scoring.watch import EpochReport
+from tests.commands import command, words
 
-RUN = ["run", "digits", "--epochs", "8", "--every", "2", "--option", "tasks=6", "--option", "train_size=40"]
-SWEEP = [
-    "sweep",
-    "digits",
-    "--algorithms",
-    "compositional",
-    "joint",
-    "--seeds",
-    "2",
-    "--epochs",
-    "6",
-    "--option",
-    "tasks=5",
-    "--option",
-    "train_size=20",
-]
+RUN = words("run digits --epochs 8 --every 2 --option tasks=6 --option train_size=40")
+SWEEP = words(
+    "sweep digits --algorithms compositional joint --seeds 2 --epochs 6"
+    " --option tasks=5 --option train_size=20"
+)
+
+
+def longer(arguments, epochs, out):
+    """So long that it can be stopped on its way; its initial tasks are soon done."""
+    i = arguments.index("--epochs")
+    rest = [*arguments[:i], *arguments[i + 2 :]]
+    return words("", *rest, "--epochs", epochs, "--set", "initial_epochs=10", out=out)
 
 
 def in_a_terminal(arguments, columns=120, interrupt_at=None):
     """Runs the command in a pseudo-terminal; its exit code, and all it wrote, without colours."""
     child, screen = pty.fork()
     if child == 0:
-        os.execvpe(
-            sys.executable, [sys.executable, "-m", "piaget", *arguments], os.environ | {"TERM": "xterm"}
-        )
+        os.execvpe(sys.executable, command(*arguments), os.environ | {"TERM": "xterm"})
     fcntl.ioctl(screen, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     written, sent = b"", False
     while True:
@@ -85,9 +80,7 @@ def test_a_sweep_in_a_narrow_terminal(tmp_path):
 
 @pytest.mark.parametrize("arguments", [RUN, SWEEP])
 def test_ctrl_c_in_a_terminal(arguments, tmp_path):
-    long = [*arguments, "--out", str(tmp_path)]
-    long[long.index("--epochs") + 1] = "300"
-    code, text = in_a_terminal(long, interrupt_at=b"assimilation")
+    code, text = in_a_terminal(longer(arguments, 300, tmp_path), interrupt_at=b"assimilation")
     assert code == 130
     assert "stopped; what was done is kept: the same command goes on" in text
     assert "Traceback" not in text
@@ -133,15 +126,17 @@ def test_the_log(tmp_path):
     assert "done in" in lines[-1]
 
 
+@pytest.mark.usefixtures("without_workers")  # but those of the sweep that is killed
 def test_a_sweep_says_what_is_left_and_goes_on(tmp_path, capsys):
     """Killed, it is `interrupted` or `planned`; `piaget resume` needs nothing but the folder."""
-    long = [*SWEEP, "--workers", "1", "--quiet", "--out", str(tmp_path)]
-    long[long.index("--epochs") + 1] = "500"
-    process = subprocess.Popen([sys.executable, "-m", "piaget", *long], start_new_session=True)
+    long = longer([*SWEEP, "--workers", "1", "--quiet"], 150, tmp_path)
+    process = subprocess.Popen(command(*long), start_new_session=True)
     while process.poll() is None and not any(
-        how_far(path.parent).done > 0 for path in tmp_path.rglob("checkpoint.json")
+        (kept := how_far(path.parent)) is not None and kept.done > 0
+        for path in tmp_path.rglob("checkpoint.json")
     ):
         time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGSTOP)  # it must not end while this process looks at it
     assert main(long) == 2  # a second sweep there
     assert "another process is working there" in capsys.readouterr().err
     os.killpg(process.pid, signal.SIGKILL)
@@ -163,9 +158,8 @@ def test_a_sweep_says_what_is_left_and_goes_on(tmp_path, capsys):
 
 def test_workers_do_not_outlive_the_sweep(tmp_path):
     """Only the process that asked is killed: its workers notice."""
-    long = [*SWEEP, "--quiet", "--out", str(tmp_path)]
-    long[long.index("--epochs") + 1] = "3000"
-    process = subprocess.Popen([sys.executable, "-m", "piaget", *long], start_new_session=True)
+    long = longer([*SWEEP, "--quiet"], 3000, tmp_path)
+    process = subprocess.Popen(command(*long), start_new_session=True)
     while process.poll() is None and len(list(tmp_path.rglob("checkpoint.json"))) < 2:
         time.sleep(0.02)
     process.kill()

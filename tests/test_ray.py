@@ -9,72 +9,54 @@ from pathlib import Path
 
 import pytest
 
-SWEEP = [
-    "sweep",
-    "digits",
-    "--algorithms",
-    "compositional",
-    "joint",
-    "--seeds",
-    "2",
-    "--cohort",
-    "2",
-    "--epochs",
-    "30",
-    "--option",
-    "tasks=6",
-    "--option",
-    "train_size=40",
-    "--quiet",
-]
+from tests.commands import DISTURBED, command, rows_of, said, words
+
+ENVIRONMENT = {"RAY_AUTH_MODE": "disabled"}
 
 
-def command(out, *more):
-    return [sys.executable, "-m", "piaget", *SWEEP, "--out", str(out), *more]
+def sweep(out: Path, *more: str) -> list[str]:
+    return command(*words(DISTURBED, *more, out=out))
 
 
-def rows(out):
-    return {path.relative_to(out): path.read_bytes() for path in out.rglob("rows.csv")}
-
-
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory):
-    out = tmp_path_factory.mktemp("undisturbed")
-    assert subprocess.run(command(out), capture_output=True).returncode == 0
-    assert len(rows(out)) == 4
-    return rows(out)
-
-
-def workers():
+def workers(ancestor: int) -> list[int]:
     """The processes that run a cohort, which Ray names by the function."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if path.read_bytes().startswith(b"ray::_on_ray"):
+            if path.read_bytes().startswith(b"ray::_on_ray") and descends(path.parent, ancestor):
                 found.append(int(path.parent.name))
         except OSError:  # it is gone
             continue
     return found
 
 
+def descends(process: Path, ancestor: int) -> bool:
+    """Was it started by that process, or by one that it started? Others may use Ray on this machine, too."""
+    while (number := int(process.name)) > 1:
+        if number == ancestor:
+            return True
+        parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
+        process = process.with_name(parent)
+    return False
+
+
 @pytest.mark.slow
 def test_a_killed_worker(tmp_path, undisturbed):
-    environment = os.environ | {"RAY_AUTH_MODE": "disabled"}
     process = subprocess.Popen(
-        command(tmp_path, "--executor", "ray"),
+        sweep(tmp_path, "--executor", "ray"),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment,
+        env=os.environ | ENVIRONMENT,
     )
     while process.poll() is None and len(list(tmp_path.rglob("checkpoint.json"))) < 2:
         time.sleep(0.02)
-    found = workers()
+    found = workers(process.pid)
     assert len(found) == 2
     os.kill(found[0], signal.SIGKILL)
-    assert process.wait() == 0, process.stderr.read()
-    process.stderr.close()
-    assert rows(tmp_path) == undisturbed
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert rows_of(tmp_path) == undisturbed
     logs = [path.read_text() for path in tmp_path.rglob("log.txt")]
     assert sum("goes on at" in log for log in logs) == 2  # both runs of the cohort
 
@@ -99,24 +81,23 @@ sys.exit(code)
 
 @pytest.mark.slow
 def test_a_lost_machine(tmp_path, undisturbed):
-    environment = os.environ | {"RAY_AUTH_MODE": "disabled"}
-    call = [sys.executable, "-c", CLUSTER, str(tmp_path), *command(tmp_path, "--executor", "ray")]
-    done = subprocess.run(call, capture_output=True, text=True, env=environment, timeout=300)
+    call = [sys.executable, "-c", CLUSTER, str(tmp_path), *sweep(tmp_path, "--executor", "ray")]
+    done = subprocess.run(call, capture_output=True, text=True, env=os.environ | ENVIRONMENT, timeout=300)
     assert done.returncode == 0, done.stderr
-    assert rows(tmp_path) == undisturbed
+    assert rows_of(tmp_path) == undisturbed
 
 
-def test_wrong_words(tmp_path):
+def test_wrong_words(tmp_path, capsys):
     for more, message in (
-        (["--address", "auto"], "--address is of a Ray cluster: give --executor ray, too"),
-        (["--executor", "ray", "--address", "auto", "--workers", "3"], "leave out --workers"),
+        ("--address auto", "--address is of a Ray cluster: give --executor ray, too"),
+        ("--executor ray --address auto --workers 3", "leave out --workers"),
     ):
-        done = subprocess.run(command(tmp_path / "out", *more), capture_output=True, text=True)
-        assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+        code, _, errors = said(capsys, *words(f"{DISTURBED} {more}", out=tmp_path / "out"))
+        assert (code, message in errors) == (2, True), errors
 
 
 def test_no_cluster_there(tmp_path):
-    more = ["--executor", "ray", "--address", "auto"]
-    environment = os.environ | {"RAY_TMPDIR": str(tmp_path), "RAY_AUTH_MODE": "disabled"}
-    done = subprocess.run(command(tmp_path / "out", *more), capture_output=True, text=True, env=environment)
+    call = sweep(tmp_path / "out", "--executor", "ray", "--address", "auto")
+    environment = os.environ | ENVIRONMENT | {"RAY_TMPDIR": str(tmp_path)}
+    done = subprocess.run(call, capture_output=True, text=True, env=environment)
     assert (done.returncode, "no Ray cluster at address 'auto'" in done.stderr) == (2, True), done.stderr

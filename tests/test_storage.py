@@ -1,6 +1,7 @@
 """Saving, loading and carrying on; interruptions; damaged folders."""
 
 import dataclasses
+import functools
 import json
 
 import pytest
@@ -55,6 +56,15 @@ def assert_same(a, b):
     assert a.structures().keys() == b.structures().keys()
 
 
+@functools.cache
+def undisturbed(adaptation="er"):
+    """What learners are compared with that were killed on their way; it is not changed."""
+    learner = learner_of(adaptation)
+    for task in mixed_tasks(4, n=20):
+        learner.learn(task)
+    return learner
+
+
 class Killed(BaseException):
     """Not an Exception: nothing may catch it."""
 
@@ -95,9 +105,6 @@ def test_other_structures_continue_bitwise(tmp_path, structure):
 def test_interrupted_anywhere_continues_bitwise(tmp_path, at, every):
     """Killed after any epoch, also of initialization; saved, loaded, and learned again."""
     tasks = mixed_tasks(4, n=20)
-    whole = learner_of()
-    for task in tasks:
-        whole.learn(task)
     count = 0
 
     def kill(report):
@@ -115,7 +122,7 @@ def test_interrupted_anywhere_continues_bitwise(tmp_path, at, every):
             part = piaget.Learner.load(tmp_path)
             part.learn(task, every=every)
     assert count >= at, "the learner was never killed"
-    assert_same(whole, part)
+    assert_same(undisturbed(), part)
 
 
 @pytest.mark.parametrize("adaptation", ["er", "ewc"])
@@ -135,9 +142,7 @@ def test_interrupted_anywhere_continues_bitwise(tmp_path, at, every):
 def test_interrupted_inside_a_change_of_state(monkeypatch, adaptation, owner, name, at):
     """Killed while a task begins, is committed, decided about, evaluated or stored."""
     tasks = mixed_tasks(4, n=20)
-    whole, part = learner_of(adaptation), learner_of(adaptation)
-    for task in tasks:
-        whole.learn(task)
+    whole, part = undisturbed(adaptation), learner_of(adaptation)
     original, count = getattr(owner, name), 0
 
     def kill(*args, **kwargs):

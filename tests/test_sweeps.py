@@ -1,7 +1,5 @@
 """Sweeps: their jobs, cohorts and workers."""
 
-import subprocess
-import sys
 import time
 from concurrent.futures import Future
 from dataclasses import replace
@@ -18,6 +16,7 @@ from piaget.lab.row_file import read_rows
 from piaget.method.components import Dense
 from piaget.paper.names import Method
 from piaget.scoring.rows import COLUMNS
+from tests.commands import Here, in_a_process, said, words
 
 
 @pytest.fixture
@@ -52,27 +51,11 @@ def test_a_job_leaves_its_rows(tmp_path, tiny):
     assert line.seeds == 2
 
 
-def piaget(*arguments):
-    command = [sys.executable, "-m", "piaget", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
-
-
-def test_the_command(tmp_path):
+def test_the_command(tmp_path, capsys):
     """Two methods in two worker processes; the second time, nothing is trained again."""
-    arguments = (
-        "sweep",
-        "objects-random",
-        "--algorithms",
-        "compositional",
-        "no-components",
-        "--seeds",
-        2,
-        "--epochs",
-        2,
-        "--out",
-        tmp_path,
-    )
-    first = piaget(*arguments)
+    methods = "--algorithms compositional no-components --seeds 2 --epochs 2"
+    arguments = words(f"sweep objects-random {methods}", out=tmp_path)
+    first = in_a_process(*arguments)
     assert first.returncode == 0, first.stderr
     assert "Compositional" in first.stdout
     assert "90.9 ± 0.9" in first.stdout, "the paper's column"
@@ -80,9 +63,9 @@ def test_the_command(tmp_path):
     assert "task 16 of 16" in first.stderr
     stamps = {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*.csv")}
     assert len(stamps) == 4
-    again = piaget(*arguments)
-    assert again.returncode == 0
-    assert f"4 of 4 runs were done in {tmp_path} already" in again.stdout.replace("\n", "")
+    again = said(capsys, *arguments)
+    assert again.code == 0
+    assert f"4 of 4 runs were done in {tmp_path} already" in again.out.replace("\n", "")
     assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*.csv")} == stamps
 
 
@@ -127,6 +110,7 @@ def test_a_failing_job_does_not_stop_the_others(tmp_path):
     assert "no-such-stream" in described["error"]
 
 
+@pytest.mark.usefixtures("without_workers")
 @pytest.mark.parametrize("name", ["pixel-mnist", "schedule"])
 def test_a_quick_preset(name, small_data, tmp_path, capsys):
     arguments = ["sweep", name, "--quick", "--quiet", "--data-dir", str(small_data), "--out", str(tmp_path)]
@@ -218,7 +202,7 @@ def test_a_run_of_another_configuration_fails_alone(tmp_path):
     bad = replace(good, method=Method("er", "joint"))
     place = bad.folder(tmp_path) / "seed-0"
     folder.begin(place, replace(bad, epochs=3).configuration, 0)
-    failed = sweep.run_jobs([bad, good], tmp_path, Processes(1), lambda event: None)
+    failed = sweep.run_jobs([bad, good], tmp_path, Here(1), lambda event: None)
     assert list(failed) == [bad]
     assert "another configuration" in failed[bad]
     assert read_description(place)["status"] == "new"
@@ -243,7 +227,7 @@ def test_seeds_that_were_interrupted_together_go_on_together(tmp_path, monkeypat
     with pytest.raises(pytest.fail.Exception):
         sweep.run_job(first, tmp_path, lambda news: None)
     monkeypatch.undo()
-    assert sweep.run_jobs([job], tmp_path, Processes(1), lambda event: None) == {}
+    assert sweep.run_jobs([job], tmp_path, Here(1), lambda event: None) == {}
     together = [read_description(job.folder(tmp_path) / f"seed-{s}")["together"] for s in range(4)]
     assert together == [[0, 3], [1, 2], [1, 2], [0, 3]]
 

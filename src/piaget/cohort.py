@@ -62,7 +62,7 @@ class Cohort:
             for i, (learner, task) in enumerate(pairs)
             if not finished[i]
         }
-        rows = advance(list(runs.values()), self.learners[0].settings.learning_rate, keeper)
+        rows = advance(list(runs.values()), keeper)
         for i, new in zip(runs, rows, strict=True):
             results[i] = new
         return results

@@ -1,65 +1,78 @@
-"""The batches of one epoch of one run: shuffles and noise, from the run's own generator."""
+"""The batches of an epoch: shuffles and noise of each run, from its own generator, padded to one form."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from piaget.engine.noise import draw_bits
-from piaget.method.trees import Tree, resize, rounded
+from piaget.engine.layout import Part
+from piaget.engine.loss import Rows
+from piaget.engine.noise import draw_bits, packed_bytes
+from piaget.engine.stage import Stage
+from piaget.method.trees import leaves, map_tree, rebuild, resize, rounded
+from piaget.recording import observed
 
 NOISE_BLOCK = 2**25  # bytes of dropout bits drawn at a time
+ROWS_BLOCK = 2**22  # bytes of rows taken at a time: what stays in a processor's cache
 
 
 @dataclass(frozen=True, eq=False)
-class PartPlan:
-    """One epoch over one part: S batches of B rows, each used once a pass (P)."""
+class Plan:
+    """One epoch of one run over one part: S batches of B rows, each used once a pass (P)."""
 
     index: Tensor  # (S, B)
-    weight: Tensor  # (S, B)
-    touched: Tensor  # (S, P, k): the components that some sample of the batch may use
-    own: Tensor  # (S,): does the batch hold a sample of the current task?
+    weight: Tensor  # (S, B) bool: False for padding
+    components: Tensor  # (S, P, k): those that some sample of the batch may use
+    current: Tensor  # (S,): does the batch hold a sample of the current task?
     noise: Iterator[Tensor] | None  # S * P packed dropout bits (B, slots, bytes); None without dropout
+    references: Tensor | None  # (S, P, references): rows of the stored samples beside each batch
+    random: Tensor | None  # (S, P, randoms)
 
 
-def draw_plan(
-    generator: torch.Generator,
-    *,
-    bank: Tree,
-    visible: Tensor,
-    candidate: Tensor,
-    batch: int | None,
-    k: int,
-    passes: tuple[bool, ...],
-    dropout: float,
-    noise_shape: tuple[int, int],
-) -> PartPlan:
-    """One epoch over the rows of `bank`.
-
-    visible: (slots,) or, with replay, (1 + T, slots); candidate: (slots,); a run has only the
-    first k slots. noise_shape: (slots, bytes) of the dropout bits of one sample.
-    """
-    n = len(bank["column"])
-    size = batch or rounded(n, 2)
+def draw_plan(stage: Stage, part: Part) -> Plan:
+    """Draws one epoch of a run, for its own components and rows alone."""
+    settings, state = stage.settings, stage.state
+    generator, k, passes = state.generator, state.k, stage.passes
+    n = len(part.bank.targets.column)
+    size = settings.batch_size or rounded(n, 2)
     steps = math.ceil(n / size)
     # All samples in one batch need no shuffling.
-    order = torch.arange(n) if batch is None else torch.randperm(n, generator=generator)
+    order = torch.arange(n) if settings.batch_size is None else torch.randperm(n, generator=generator)
     index = resize(order, 0, steps * size).view(steps, size)
     weight = (torch.arange(steps * size) < n).view(steps, size)
-    seen = visible[..., :k].cpu()
-    own = torch.ones(steps, dtype=torch.bool)
-    if "task" in bank:
-        whose = bank["task"].cpu()[index]  # (S, B)
+    seen = part.fixed.visible[..., :k].cpu()
+    current = torch.ones(steps, dtype=torch.bool)
+    if part.bank.task is not None:
+        whose = part.bank.task.cpu()[index]  # (S, B)
         seen = (seen[whose] & weight[:, :, None]).any(1)  # (S, k)
-        own = ((whose == 0) & weight).any(1)
-    hidden = torch.tensor(passes)[:, None] & candidate[:k].cpu()  # (P, k)
-    touched = seen.expand(steps, k)[:, None] & ~hidden
-    noise = _draw_noise(generator, steps * len(passes), (size, *noise_shape), dropout) if dropout else None
-    return PartPlan(index, weight, touched, own, noise)
+        current = ((whose == 0) & weight).any(1)
+    hidden = torch.tensor(passes)[:, None] & part.fixed.slot[:k].cpu()  # (P, k)
+    components = seen.expand(steps, k)[:, None] & ~hidden
+    references, random = _draw_for_adaptation(stage, part, steps)
+    dropout = settings.components.dropout
+    noise_shape = (settings.structure.noise_slots(k), packed_bytes(part.loss.shapes[1:]))
+    shape = (size, *noise_shape)
+    noise = _draw_noise(generator, steps * len(passes), shape, dropout) if dropout else None
+    plan = Plan(index, weight, components, current, noise, references, random)
+    return observed("plan", plan, stage=stage, part=part)
+
+
+def _draw_for_adaptation(stage: Stage, part: Part, steps: int) -> tuple[Tensor | None, Tensor | None]:
+    """The stored samples beside each batch, drawn with replacement, and random numbers; if wanted."""
+    adaptation, generator = stage.settings.adaptation, stage.state.generator
+    references = random = None
+    if part.reference is not None:
+        stored = len(part.reference.bank.targets.column)
+        shape = (steps, len(stage.passes), adaptation.references)
+        references = torch.randint(stored, shape, generator=generator)
+    if adaptation.randoms and stage.kind.adapts:
+        random = torch.rand(steps, len(stage.passes), adaptation.randoms, generator=generator)
+    return references, random
 
 
 def _draw_noise(
@@ -69,3 +82,123 @@ def _draw_noise(
     block = max(1, NOISE_BLOCK // math.prod(shape))
     for start in range(0, steps, block):
         yield from draw_bits(generator, (min(block, steps - start), *shape), dropout)
+
+
+def empty_plan(plan: Plan) -> Plan:
+    """No batch at all: for a run that waits while others train."""
+    nothing = {name: getattr(plan, name)[:0] for name in ("index", "weight", "components", "current")}
+    return Plan(
+        **nothing,
+        noise=None if plan.noise is None else iter(()),
+        references=None if plan.references is None else plan.references[:0],
+        random=None if plan.random is None else plan.random[:0],
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """One batch of all runs. With several of them, tensors have a run axis [R]."""
+
+    rows: Rows
+    weight: Tensor  # ([R,] B): 1, or 0 for padding
+    touched: Tensor  # (P, [R,] n): which groups of parameters move in each pass, as they are counted
+    noise: Callable[[], Tensor]  # the next packed dropout bits
+    reference: Rows | None  # (P, [R,] references, ...): stored samples beside it
+    random: Tensor | None  # (P, [R,] randoms)
+
+
+class Epoch:
+    """One epoch's plans of all runs over one part, padded to one form."""
+
+    def __init__(
+        self,
+        part: Part,
+        plans: Sequence[Plan],
+        slots: int,
+        noise_slots: int,
+        cohort: bool,
+        moves: Sequence[Sequence[str]],  # of each pass and group: what moves it
+    ) -> None:
+        self.part, self.plans, self.noise_slots, self.cohort = part, plans, noise_slots, cohort
+        self.device = part.fixed.slot.device
+        self.steps = max(len(plan.index) for plan in plans)
+        self.width = width = max(plan.index.shape[1] for plan in plans)
+        self.index = self._gather([plan.index for plan in plans], (1, width))  # (S, [R,] B)
+        mask = self._gather([plan.weight for plan in plans], (1, width))
+        components = self._gather([plan.components for plan in plans], (2, slots)).movedim(-2, 1)
+        current = self._gather([plan.current for plan in plans])[..., None]
+        active = mask.any(-1)[..., None]
+        # (S, [R,] n) of each pass -> (S, P, [R,] n)
+        signs = {"current": current, "active": active, "never": torch.zeros_like(active)}
+        touched = [
+            torch.cat([components[:, p] if move == "components" else signs[move] for move in of_pass], -1)
+            for p, of_pass in enumerate(moves)
+        ]
+        self.touched = torch.stack(touched, 1)
+        self.weight = mask.to(part.bank.targets.value.dtype)
+        self.references = self._for_passes([plan.references for plan in plans])
+        self.random = self._for_passes([plan.random for plan in plans])
+
+    def _gather(self, tensors: Sequence[Tensor], *sizes: tuple[int, int]) -> Tensor:
+        """Each run's (S, ...), padded -> (S, [R,] ...)."""
+        padded = []
+        for tensor in tensors:
+            tensor = resize(tensor, 0, self.steps)
+            for axis, size in sizes:
+                tensor = resize(tensor, axis, size)
+            padded.append(tensor)
+        return (torch.stack(padded, 1) if self.cohort else padded[0]).to(self.device)
+
+    def _for_passes(self, tensors: Sequence[Tensor | None]) -> Tensor | None:
+        """(S, P, n) of each run -> (S, P, [R,] n)."""
+        there = [tensor for tensor in tensors if tensor is not None]
+        return self._gather(there).movedim(-2, 1).contiguous() if there else None
+
+    def batches(self) -> Iterator[Batch]:
+        """Rows are taken for many steps at once: one large copy instead of many small ones."""
+        bank = self.part.bank
+        bytes_a_step = sum(
+            self.index[0].numel() * rows[0].numel() * rows.element_size() // (len(rows) if self.cohort else 1)
+            for rows in leaves(bank)
+        )
+        block = max(1, ROWS_BLOCK // max(bytes_a_step, 1))
+        for start in range(0, self.steps, block):
+            index = self.index[start : start + block]
+            taken = [self._take(rows, index).unbind() for rows in leaves(bank)]
+            for i in range(len(index)):
+                s = start + i
+                yield Batch(
+                    rebuild(bank, (rows[i] for rows in taken)),
+                    self.weight[s],
+                    self.touched[s],
+                    partial(self._noise, s),
+                    self._reference(s),
+                    None if self.random is None else self.random[s],
+                )
+
+    def _take(self, bank: Tensor, index: Tensor) -> Tensor:
+        """Rows ([R,] n, ...) by index (S, [R,] B) -> (S, [R,] B, ...)."""
+        if self.cohort:
+            runs, n = bank.shape[:2]
+            bank = bank.flatten(0, 1)
+            index = index + torch.arange(0, runs * n, n, device=index.device)[:, None]
+        return bank.index_select(0, index.flatten()).view(*index.shape, *bank.shape[1:])
+
+    def _reference(self, step: int) -> Rows | None:
+        if self.references is None or self.part.reference is None:
+            return None
+        index = self.references[step]  # (P, [R,] references)
+        return map_tree(lambda rows: self._take(rows, index), self.part.reference.bank)
+
+    def _noise(self, batch: int) -> Tensor:
+        """The next packed bits of every run that has such a batch: ([R,] B, slots, bytes)."""
+        if self.plans[0].noise is None:
+            shape = (*self.index[0].shape, self.noise_slots, 0)
+            return torch.zeros(shape, dtype=torch.uint8, device=self.device)
+        drawn = [next(plan.noise) if plan.noise and batch < len(plan.index) else None for plan in self.plans]
+        like = next(bits for bits in drawn if bits is not None)
+        padded = [
+            resize(resize(like[:0] if bits is None else bits, 1, self.noise_slots), 0, self.width)
+            for bits in drawn
+        ]
+        return (torch.stack(padded) if self.cohort else padded[0]).to(self.device)

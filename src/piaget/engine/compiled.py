@@ -13,30 +13,52 @@ import dataclasses
 import functools
 import hashlib
 import logging
+import math
 import os
 import platform
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import filelock
 import torch
 from platformdirs import user_cache_path
 from torch import Tensor
 
+from piaget.engine.stage import Stage
 from piaget.errors import CompileNote
-from piaget.method.trees import Tree, leaves, rebuild
+from piaget.method.trees import leaves, rebuild
 
-CompileMode = Literal["auto", "always", "never"]
 Compiled = Callable[[list[Tensor]], Any]  # takes the leaves of the arguments' tree; writes into some
+
+# A step is compiled, for 20 to 60 s, if there are so many of its kind on a task, and so many of all kinds.
+FEW_STEPS, MANY_STEPS = 250, 2000
 
 _ready: dict[Any, Compiled | None] = {}  # in this process, by key; None: it cannot be compiled
 
 
-def compiled(step: Callable[..., None], arguments: Tree) -> Compiled | None:
-    """The step as machine code for arguments of this form, or None. `step(**arguments)` is the original."""
+def pays(stages: Sequence[Stage]) -> bool:
+    """Are the steps of these stages to be compiled?
+
+    By how many steps there will be, not by time: a run that goes on elsewhere must not differ.
+    """
+    mode = stages[0].settings.compile
+    return mode == "always" or (mode == "auto" and any(_enough(stage) for stage in stages))
+
+
+def _enough(stage: Stage) -> bool:
+    settings = stage.settings
+    largest = max(len(data.x) for data in stage.data) + sum(len(stored.y) for stored in stage.replay)
+    steps = math.ceil(largest / (settings.batch_size or largest))  # an epoch
+    return settings.components.compiles_well and (
+        stage.epochs * steps >= FEW_STEPS and stage.epochs_on_task * steps >= MANY_STEPS
+    )
+
+
+def compiled(step: Callable[..., None], arguments: tuple[Any, ...]) -> Compiled | None:
+    """The step as machine code for arguments of this form, or None. `step(*arguments)` is the original."""
     name = _key(step, arguments)
     # What the description of a user's own part leaves out may be anything: the object itself tells.
     key = name if _is_ours(step) else (name, step)
@@ -76,15 +98,18 @@ def _is_ours(part: Any) -> bool:
     return part is None or isinstance(part, bool | int | float | str)
 
 
-def _key(step: Callable[..., None], arguments: Tree) -> str:
+def _key(step: Callable[..., None], arguments: tuple[Any, ...]) -> str:
     form = [(tuple(t.shape), t.stride(), str(t.dtype), str(t.device)) for t in leaves(arguments)]
     names = _names(arguments)
     text = repr((step, names, form, torch.get_num_threads(), torch.__version__, _sources(), _processor()))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def _names(tree: Tree) -> list[Any]:
-    return [(key, _names(value)) if isinstance(value, dict) else key for key, value in tree.items()]
+def _names(tree: Any) -> Any:
+    """The form of a tree, without its tensors."""
+    if isinstance(tree, dict):
+        return [(key, _names(value)) for key, value in tree.items()]
+    return [_names(branch) for branch in tree] if isinstance(tree, tuple) else tree is None
 
 
 @functools.cache
@@ -110,7 +135,7 @@ def _processor() -> str:
 # --- making it ------------------------------------------------------------------------------------------
 
 
-def _made(step: Callable[..., None], arguments: Tree, path: Path) -> Compiled:
+def _made(step: Callable[..., None], arguments: tuple[Any, ...], path: Path) -> Compiled:
     """From its file, which several processes may want at the same time."""
     if not all(tensor.is_contiguous() for tensor in leaves(arguments)):
         raise ValueError("its arguments are not contiguous")  # which the machine code takes for granted
@@ -127,14 +152,14 @@ def _made(step: Callable[..., None], arguments: Tree, path: Path) -> Compiled:
     return found
 
 
-def _compile(step: Callable[..., None], arguments: Tree, path: Path) -> None:
+def _compile(step: Callable[..., None], arguments: tuple[Any, ...], path: Path) -> None:
     from torch._inductor import aoti_compile_and_package
     from torch.fx.experimental.proxy_tensor import make_fx
 
     logging.getLogger("piaget").info("compiling a step, for up to a minute; kept in %s", path.parent)
 
     def flat(*tensors: Tensor) -> tuple[()]:
-        step(**rebuild(arguments, tensors))
+        step(*rebuild(arguments, tensors))
         return ()
 
     with warnings.catch_warnings():

@@ -1,111 +1,175 @@
-"""The learning step: gradients of one run's loss, their correction, and Adam.
+"""The learning step: gradients of one run's loss, their correction, and the optimizer's update.
 
-The loss is a pure function of one run's tensors. For a cohort, every tensor gets a leading run
-axis and the loss is vmapped over it; the gradient of the summed losses holds each run's own
-gradient. Adam is elementwise, so it takes tensors with or without a run axis as they are. It
-writes into the tensors it is given (which the caller owns): at a few hundred kilobytes a tensor,
-allocating new ones costs more than the arithmetic.
+The loss is a pure function of one run's tensors. For a cohort, every tensor gets a leading run axis and the
+loss is vmapped over it; the gradient of the summed losses holds each run's own gradient. An optimizer is
+elementwise, so it takes tensors with or without a run axis as they are, and writes into them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from piaget.method.adaptation import Adaptation
-from piaget.method.model import BatchLoss
-from piaget.method.trees import Tree, leaves, map_tree
+from piaget.engine.loss import BatchLoss, Fixed, Groups, Rows
+from piaget.method.adaptation import Correction, Memory, StepContext
+from piaget.method.optimizer import Optimizer
+from piaget.method.parameters import Role
+from piaget.method.trees import Tensors, leaves, map_tree, rebuild
 
-BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # PyTorch's defaults
+
+class Standing(NamedTuple):
+    """What stays in place during a stage. The step writes into the first four."""
+
+    trained: Groups  # these learn
+    slots: dict[Role, dict[str, Tensors]]  # the optimizer's, of the same roles
+    counts: Tensor  # (n,): how often each of them was updated
+    totals: Tensors  # what the adaptation counts
+    frozen: Groups
+    fixed: Fixed
+    memory: Memory
+    reference: Fixed | None  # what goes with reference samples
+
+
+class Inputs(NamedTuple):
+    """What is new in each step."""
+
+    rows: Rows  # the batch
+    weight: Tensor  # (B,): 1, or 0 for padding
+    noise: Tensor  # packed dropout bits
+    touched: Tensor  # (n,) bool: what moves, of the shape of the counts
+    rate: Tensor  # (): the learning rate
+    step: Tensor | None  # ([R]): how many steps came before, where gradients are corrected
+    random: Tensor | None  # for the adaptation
+    reference: Rows | None  # stored samples beside the batch
 
 
 @dataclass(frozen=True)
 class Step:
-    """One batch in one pass. A pure function of tensors, up to writing into `trained` and `moments`.
+    """One batch in one pass: a function of tensors, up to writing into those that it owns.
 
     With `cohort`, all tensors have a leading run axis.
     """
 
     loss: BatchLoss
-    adaptation: Adaptation
-    rate: float
+    optimizer: Optimizer
+    places: tuple[tuple[Role, int, int], ...]  # where each role that learns is among the counts
+    corrects: bool  # does the adaptation correct the gradient?
     cohort: bool
 
-    def __call__(
+    def __call__(self, standing: Standing, inputs: Inputs) -> None:
+        gradient = self._gradients(standing, standing.fixed, inputs.rows, inputs.weight, inputs.noise)
+        if self.corrects:
+            gradient = gradient | {"components": self._corrected(standing, inputs, gradient)}
+        with torch.no_grad():
+            self._update(standing, inputs, gradient)
+
+    # --- gradients --------------------------------------------------------------------------------
+
+    def _gradients(self, standing: Standing, *batch: Any) -> Groups:
+        """Gradients of the loss with respect to what learns."""
+        return gradients(self.loss, standing.trained, standing.frozen, *batch, cohort=self.cohort)
+
+    def _corrected(self, standing: Standing, inputs: Inputs, gradient: Groups) -> Tensors:
+        """The components' gradient, after the adaptation has seen it."""
+        args = (
+            standing.trained | standing.frozen,
+            gradient["components"],
+            standing.memory,
+            self._reference(standing, inputs),
+            standing.fixed,
+            inputs._replace(touched=inputs.weight, rate=inputs.weight),  # which it is not shown
+        )
+        correction = over_runs(self._correct, *args) if self.cohort else self._correct(*args)
+        for name, total in standing.totals.items():
+            total.add_(correction.counts[name])
+        return correction.gradient
+
+    def _reference(self, standing: Standing, inputs: Inputs) -> Tensors | None:
+        """The components' gradient of the loss of the stored samples beside the batch."""
+        rows, fixed = inputs.reference, standing.reference
+        if rows is None or fixed is None:
+            return None
+        weight = torch.ones_like(rows.targets.value)
+        noise = inputs.noise.new_zeros(*weight.shape, inputs.noise.shape[-2], 0)
+        learns: Groups = {"components": standing.trained["components"]}
+        others = {r: g for r, g in (standing.trained | standing.frozen).items() if r not in learns}
+        loss = replace(self.loss, drops=False)
+        found = gradients(loss, learns, others, fixed, rows, weight, noise, cohort=self.cohort)
+        return found["components"]
+
+    def _correct(
         self,
-        trained: Tree,  # parameter groups by role; these learn
-        moments: Tree,  # Adam's, of the same roles
-        constants: Tree,  # frozen, fixed, memory: see `Part`
-        rows: Tree,  # the batch
-        weight: Tensor,  # (B,): 1, or 0 for padding
-        noise: Tensor,  # packed dropout bits
-        touched: Tree,  # by role: what moves; of the shape of the step count
-    ) -> None:
-        frozen, fixed, memory = constants["frozen"], constants["fixed"], constants["memory"]
-        gradient = gradients(self.loss, trained, frozen, fixed, rows, weight, noise, cohort=self.cohort)
-        if memory:
-            correct = torch.func.vmap(self.adaptation.correct) if self.cohort else self.adaptation.correct
-            components = correct(memory, trained["components"], gradient["components"])
-            gradient = gradient | {"components": components}
-        for role, params in trained.items():
-            adam_(params, gradient[role], moments[role], touched[role], self.rate)
+        groups: Groups,
+        gradient: Tensors,
+        memory: Memory,
+        reference: Tensors | None,
+        fixed: Fixed,
+        inputs: Inputs,
+    ) -> Correction:
+        """The adaptation's correction of one run's gradient."""
+        rows, weight, noise, loss = inputs.rows, inputs.weight, inputs.noise, self.loss
+        assert inputs.step is not None
+
+        def outputs(components: Tensors) -> Tensor:
+            return loss.outputs(groups | {"components": components}, fixed, rows, noise, weight.dtype)[0]
+
+        context = StepContext(
+            components=groups["components"],
+            gradient=gradient,
+            memory=memory,
+            reference=reference,
+            step=inputs.step,
+            random=weight.new_zeros(0) if inputs.random is None else inputs.random,
+            loss=lambda components: loss(groups | {"components": components}, fixed, rows, weight, noise),
+            outputs=outputs,
+        )
+        return loss.adaptation.correct(context)
+
+    # --- the update ---------------------------------------------------------------------------------
+
+    def _update(self, standing: Standing, inputs: Inputs, gradient: Groups) -> None:
+        """One step of the optimizer. What is not touched keeps its value, its slots and its count."""
+        optimizer, counts = self.optimizer, standing.counts
+        live = inputs.touched.to(torch.float64)
+        counts.add_(live)
+        factors = optimizer.factors(live, counts.clamp(min=1), inputs.rate)  # an untouched count may be 0
+        dtype = next((p.dtype for p in leaves(standing.trained)), torch.float32)
+        every = torch.stack(factors).to(dtype).unbind()
+        for role, start, end in self.places:
+            # Components have a count each, ([R,] k); all else has one, ([R]).
+            of_role = [f[..., start:end] if role == "components" else f[..., start] for f in every]
+            slots = standing.slots[role]
+            for name, p in standing.trained[role].items():
+                shape = of_role[0].shape + (1,) * (p.ndim - of_role[0].ndim)  # (k,) -> (k, 1, ..), as p
+                kept = [slots[slot][name] for slot in optimizer.slots]
+                optimizer.update_(p, gradient[role][name], kept, [f.view(shape) for f in of_role])
 
 
-def new_moments(params: Tree, count_shape: tuple[int, ...] = (), device: str = "cpu") -> Tree:
-    """Adam's state before the first step. The step count has one entry a component, or one."""
-    return {
-        "mean": map_tree(torch.zeros_like, params),
-        "square": map_tree(torch.zeros_like, params),
-        "count": torch.zeros(count_shape, dtype=torch.float64, device=device),
-    }
+def over_runs(function: Callable[..., Any], *trees: Any) -> Any:
+    """A function of one run's trees, for all runs: all their tensors have a leading run axis."""
+
+    def of_leaves(*tensors: Tensor) -> Any:
+        return function(*rebuild(trees, tensors))
+
+    return torch.func.vmap(of_leaves)(*leaves(trees))
 
 
-def gradients(loss: Callable[..., Tensor], trained: Tree, frozen: Tree, *args: Any, cohort: bool) -> Tree:
-    """Gradients of `loss(trained | frozen, *args)` with respect to `trained` alone.
-
-    With `cohort`, all tensors have a leading run axis.
-    """
+def gradients(
+    loss: Callable[..., Tensor], trained: Groups, frozen: Groups, *batch: Any, cohort: bool
+) -> Groups:
+    """Gradients of `loss(trained | frozen, *batch)` with respect to `trained` alone."""
     variables = map_tree(lambda p: p.detach().requires_grad_(), trained)
     if not any(True for _ in leaves(variables)):
         return trained  # nothing to learn (a single linear model, frozen)
 
-    def one_run(trained: Tree, frozen: Tree, *args: Any) -> Tensor:
-        return loss(trained | frozen, *args)
+    def one_run(trained: Groups, frozen: Groups, *batch: Any) -> Tensor:
+        return loss(trained | frozen, *batch)
 
-    function = torch.func.vmap(one_run) if cohort else one_run
-    value = function(variables, frozen, *args)
-    found = iter(torch.autograd.grad(value.sum(), list(leaves(variables)), materialize_grads=True))
-    return map_tree(lambda _: next(found), trained)
-
-
-def adam_(params: Tree, gradient: Tree, moments: Tree, touched: Tensor, rate: float) -> None:
-    """One step of Adam, in place, on the parameters of one group.
-
-    touched: bool, of the shape of the step count: () or (k,), after a run axis if there is one.
-    What is not touched keeps its value, its moments and its count.
-    """
-    live = touched.to(torch.float64)
-    moments["count"].add_(live)
-    count = moments["count"].clamp(min=1)  # an untouched count may be 0
-    scale = rate * live / (1 - BETA1**count)
-    correction = (1 - BETA2**count).rsqrt()
-    dtype = next((p.dtype for p in leaves(params)), torch.float32)
-    factors = torch.stack([live * (1 - BETA1), live * (1 - BETA2), scale, correction]).to(dtype).unbind()
-
-    def update(p: Tensor, g: Tensor, mean: Tensor, square: Tensor) -> None:
-        shape = touched.shape + (1,) * (p.ndim - touched.ndim)  # (k,) -> (k, 1, ..), to go with p
-        first, second, scale, correction = (factor.view(shape) for factor in factors)
-        mean.lerp_(g, first)
-        square.lerp_(g.square(), second)
-        # sqrt(v) as v / sqrt(v): the library's sqrt takes seven times longer over zeros, and most
-        # weights of an image's dark pixels have v = 0. `tiny` only keeps 0 / 0 away.
-        root = (square + torch.finfo(p.dtype).tiny).rsqrt_().mul_(square)
-        denominator = root.mul_(correction).add_(EPSILON)
-        p.addcdiv_(mean * scale, denominator, value=-1)
-
-    with torch.no_grad():
-        map_tree(update, params, gradient, moments["mean"], moments["square"])
+    args = (variables, frozen, *batch)
+    value = over_runs(one_run, *args) if cohort else one_run(*args)
+    grads = torch.autograd.grad(value.sum(), list(leaves(variables)), materialize_grads=True)
+    return rebuild(trained, grads)

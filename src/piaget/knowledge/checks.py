@@ -7,6 +7,7 @@ import torch
 from piaget.data.tasks import Task
 from piaget.errors import SettingError, TaskError
 from piaget.knowledge.state import Progress, State
+from piaget.method.encoders import NoEncoder
 from piaget.method.objective import output_width
 from piaget.method.settings import Settings
 
@@ -25,6 +26,11 @@ def check_task(settings: Settings, state: State, task: Task, expanding: bool) ->
         raise TaskError(
             f"{where}: there is no validation split, but new components are judged by it; give "
             "validation data, or use the algorithm 'compositional'"
+        )
+    if settings.stop.watches and task.validation is None:
+        raise TaskError(
+            f"{where}: there is no validation split, but it is to tell when to stop; give validation data, "
+            "or leave out the stop rule"
         )
     try:
         _check_inputs(settings, state, task)
@@ -47,7 +53,7 @@ def _check_inputs(settings: Settings, state: State, task: Task) -> None:
         narrow = split.x.is_floating_point() and split.x.dtype != settings.torch_dtype
         if narrow and not bool(torch.isfinite(split.x.to(settings.torch_dtype)).all()):
             raise TaskError(f"{name}: inputs are too large for {settings.dtype}; expected finite numbers")
-    if settings.encoder == "none":
+    if isinstance(settings.encoder, NoEncoder):
         model.components.check_input(task.input_shape)
     shapes = model.shapes(task.input_shape)
     if any(size < 1 for shape in shapes for size in shape):
@@ -55,8 +61,8 @@ def _check_inputs(settings: Settings, state: State, task: Task) -> None:
             f"inputs of shape {task.input_shape} shrink to {shapes} on the way through "
             f"{settings.depth} depths; expected larger images or less depth"
         )
-    shared = "encoder" if settings.encoder == "shared" else "set of features"
-    if settings.encoder == "shared" or model.components.whole_model:
+    shared = "encoder" if settings.encoder.shared else "set of features"
+    if settings.encoder.shared or model.components.whole_model:
         known = [r.input_shape for r in state.records.values()]
         known += [t.input_shape for t in state.pending.values()]
         if known and tuple(known[0]) != task.input_shape:
@@ -65,11 +71,9 @@ def _check_inputs(settings: Settings, state: State, task: Task) -> None:
                 f"inputs of shape {tuple(known[0])}"
             )
     outputs = output_width(task.kind, task.classes)
-    if settings.decoder == "shared" and state.io and len(state.io["decoder"]["bias"]) < outputs:
-        raise TaskError(
-            f"the task needs {outputs} outputs, but all tasks share one decoder with "
-            f"{len(state.io['decoder']['bias'])}"
-        )
+    columns = model.columns(state.shared.decoder)
+    if columns is not None and columns < outputs:
+        raise TaskError(f"the task needs {outputs} outputs, but all tasks share one decoder with {columns}")
     # Drawing parameters (from a generator of its own) finds what else does not fit.
     probe = torch.Generator().manual_seed(0)
-    model.draw_own(probe, task.input_shape, 1, outputs, settings.torch_dtype)
+    model.draw_task(probe, task.input_shape, 1, outputs, settings.torch_dtype)

@@ -1,35 +1,42 @@
-"""How tasks begin and end: what comes into being, what is decided, what is stored."""
+"""How tasks begin and end: what comes into being, what is kept or discarded, what is stored."""
 
 from __future__ import annotations
 
 import torch
 
 from piaget.data.tasks import Task
-from piaget.engine.step import new_moments
-from piaget.knowledge.state import Progress, State, TaskRecord, params_of, resize_moments, resize_own
+from piaget.knowledge.state import Progress, State, TaskRecord, tensors
 from piaget.method.adaptation import Finished
-from piaget.method.objective import metric_name, output_width
+from piaget.method.objective import output_width
+from piaget.method.parameters import TASK_ROLES, Moments, TaskParams, new_moments
 from piaget.method.settings import Settings
-from piaget.method.trees import Tree, map_tree, resize
-from piaget.scoring.watch import Watch, encoded, scores, tensors
+from piaget.method.trees import T, map_tree, resize
+from piaget.recording import observed
 
 
 def begin_initialization(settings: Settings, state: State, tasks: list[Task]) -> None:
     """The first components, and the initial tasks with their fixed random structures."""
     model, generator, dtype = settings.model, state.generator, settings.torch_dtype
     first, k = tasks[0], settings.initial_components
+    slots = settings.optimizer.slots
     entering = model.shapes(first.input_shape)[0]
     fresh = [model.components.draw(generator, entering, dtype) for _ in range(k)]
-    state.components = _placed(settings, map_tree(lambda *p: torch.stack(p), *fresh))
-    state.moments = new_moments(state.components, (k,), settings.device)
+    stacked = {name: torch.stack([params[name] for params in fresh]) for name in fresh[0]}
+    state.components = _placed(settings, stacked)
+    state.moments = new_moments(slots, state.components, k)
     outputs = max(output_width(task.kind, task.classes) for task in tasks)
-    state.io = _placed(settings, model.draw_io(generator, first.input_shape, outputs, dtype))
-    state.io_moments = new_moments(state.io, device=settings.device)
-    owns = [_draw_own(settings, state, task) for task in tasks]
-    initial = model.structure.draw_initial(generator, [own["structure"] for own in owns], k)
-    for task, own, structure in zip(tasks, owns, initial, strict=True):
-        _meet(settings, state, task, own | {"structure": structure})
+    shared = model.draw_shared(generator, first.input_shape, outputs, dtype)
+    state.shared = _placed(settings, shared)
+    state.shared_moments = {
+        "shared encoder": new_moments(slots, state.shared.encoder),
+        "shared decoder": new_moments(slots, state.shared.decoder),
+    }
+    drawn = [_draw_task(settings, state, task) for task in tasks]
+    initial = model.structure.draw_initial(generator, [params.structure for params in drawn], k)
+    for task, params, structure in zip(tasks, drawn, initial, strict=True):
+        _meet(settings, state, task, params._replace(structure=structure))
     _track(settings, state, tasks)
+    observed("begin", state)
 
 
 def begin(settings: Settings, state: State, task: Task, candidate: bool) -> None:
@@ -38,33 +45,34 @@ def begin(settings: Settings, state: State, task: Task, candidate: bool) -> None
     if candidate:
         entering = model.shapes(task.input_shape)[0]
         fresh = _placed(settings, model.components.draw(state.generator, entering, settings.torch_dtype))
-        state.components = map_tree(lambda stack, new: torch.cat([stack, new[None]]), state.components, fresh)
+        state.components = {n: torch.cat([stack, fresh[n][None]]) for n, stack in state.components.items()}
         state.moments = map_tree(lambda m: resize(m, 0, len(m) + 1), state.moments)
-    _meet(settings, state, task, _draw_own(settings, state, task))
+    _meet(settings, state, task, _draw_task(settings, state, task))
     _track(settings, state, [task], candidate)
+    observed("begin", state)
 
 
-def decide(settings: Settings, state: State, task: Task, watch: Watch) -> None:
-    """Keeps the candidate component or discards it, by its effect on validation data."""
-    record, progress = state.records[task.name], state.progress
+def discard_candidate(settings: Settings, state: State, task: Task) -> None:
+    """The component on trial was not kept."""
+    record, progress, k = state.records[task.name], state.progress, state.k - 1
     assert progress is not None
-    assert task.validation is not None
-    k, metric = state.k, metric_name(task.kind)
-    data = encoded(settings, state, record, task.validation)
-    with_it, without = (scores(settings, state, record, data, count)[metric] for count in (k, k - 1))
-    kept = settings.algorithm.expansion.keeps(task.kind, with_it, without)
-    watch.decision(record, with_it, without, kept)
-    if not kept:
-        state.components = map_tree(lambda p: p[:-1].clone(), state.components)
-        state.moments = map_tree(lambda p: p[:-1].clone(), state.moments)
-        record.k = k - 1
+    state.components = map_tree(lambda p: p[:-1].clone(), state.components)
+    state.moments = map_tree(lambda p: p[:-1].clone(), state.moments)
+    record.k = k
 
-        def cut(tree: Tree) -> Tree:
-            return map_tree(torch.clone, resize_own(tree, settings.structure, k - 1, record.outputs))
+    def cut(params: TaskParams) -> TaskParams:
+        return map_tree(torch.clone, settings.model.resized(params, k, record.outputs))
 
-        record.own = cut(record.own)
-        progress.moments[task.name] = resize_moments(progress.moments[task.name], cut)
-    progress.candidate = False
+    record.params = cut(record.params)
+    of_roles = progress.moments[task.name]
+    slots = {
+        slot: cut(TaskParams(*(of_roles[role].slots[slot] for role in TASK_ROLES)))
+        for slot in settings.optimizer.slots
+    }
+    progress.moments[task.name] = {
+        role: Moments({slot: slots[slot][place] for slot in slots}, of_roles[role].updates)
+        for place, role in enumerate(TASK_ROLES)
+    }
 
 
 def finish(settings: Settings, state: State, task: Task) -> None:
@@ -72,12 +80,12 @@ def finish(settings: Settings, state: State, task: Task) -> None:
     record, model = state.records[task.name], settings.model
     x, y = tensors(settings, task.train, task.scaling)
     visible = record.visible(state.k).to(x.device)
-    params = params_of(state, record, model.structure)
+    params = state.params(record, model)
     with torch.no_grad():
         shown = x[: settings.batch_size or 1024]
         inputs = list(model.depth_inputs(params, shown, visible))
         usage = model.structure.usage(
-            model.components, record.own["structure"], visible[visible], inputs
+            model.components, record.params.structure, visible[visible], inputs
         )  # of those that it may use
         record.usage = usage.cpu().clone()
     finished = Finished(
@@ -95,14 +103,14 @@ def finish(settings: Settings, state: State, task: Task) -> None:
     state.memory = settings.adaptation.remember(state.memory, finished)
 
 
-def _draw_own(settings: Settings, state: State, task: Task) -> Tree:
+def _draw_task(settings: Settings, state: State, task: Task) -> TaskParams:
     """A new task's encoder, structure and decoder come into being."""
     outputs = output_width(task.kind, task.classes)
     dtype = settings.torch_dtype
-    return settings.model.draw_own(state.generator, task.input_shape, state.k, outputs, dtype)
+    return settings.model.draw_task(state.generator, task.input_shape, state.k, outputs, dtype)
 
 
-def _meet(settings: Settings, state: State, task: Task, own: Tree) -> None:
+def _meet(settings: Settings, state: State, task: Task, params: TaskParams) -> None:
     state.records[task.name] = TaskRecord(
         name=task.name,
         kind=task.kind,
@@ -111,22 +119,26 @@ def _meet(settings: Settings, state: State, task: Task, own: Tree) -> None:
         input_shape=task.input_shape,
         stream=task.stream,
         k=state.k,
-        own=_placed(settings, own),
+        params=_placed(settings, params),
         scaling=task.scaling,
         encoding=task.encoding,
     )
 
 
 def _track(settings: Settings, state: State, tasks: list[Task], candidate: bool = False) -> None:
-    owns = {task.name: state.records[task.name].own for task in tasks}
+    slots = settings.optimizer.slots
+    params = {task.name: state.records[task.name].params for task in tasks}
     state.progress = Progress(
-        tasks=list(owns),
-        moments={name: new_moments(own, device=settings.device) for name, own in owns.items()},
+        tasks=list(params),
+        moments={
+            name: {role: new_moments(slots, group) for role, group in zip(TASK_ROLES, groups, strict=True)}
+            for name, groups in params.items()
+        },
         generator=state.generator.get_state(),
         fingerprints={task.name: task.fingerprint() for task in tasks},
         candidate=candidate,
     )
 
 
-def _placed(settings: Settings, tree: Tree) -> Tree:
+def _placed(settings: Settings, tree: T) -> T:
     return map_tree(lambda t: t.to(settings.device), tree)

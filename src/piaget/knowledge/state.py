@@ -8,13 +8,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from piaget.data.encoding import Encoding, Scaling
-from piaget.data.tasks import Kind, Task
+from piaget.data.tasks import Kind, Split, Task
+from piaget.method.adaptation import Memory
 from piaget.method.components import Shape
+from piaget.method.model import Model
 from piaget.method.objective import output_width
-from piaget.method.structures import Structure
-from piaget.method.trees import Tree, map_tree, resize
+from piaget.method.parameters import Moments, Params, Role, SharedParams, TaskParams
+from piaget.method.settings import Settings
+from piaget.method.trees import Tensors
 
 
 @dataclass
@@ -28,16 +32,18 @@ class TaskRecord:
     input_shape: Shape
     stream: str
     k: int  # it may use the first k components
-    own: Tree
+    params: TaskParams
     scaling: Scaling = Scaling()  # noqa: RUF009  (frozen, without state)
     encoding: Encoding | None = None
-    usage: torch.Tensor | None = None  # (k, depths), how it weighs the components
+    usage: Tensor | None = None  # (k, depths), how it weighs the components
 
     @property
     def outputs(self) -> int:
+        """How many output columns it needs."""
         return output_width(self.kind, self.classes)
 
-    def visible(self, k: int) -> torch.Tensor:
+    def visible(self, k: int) -> Tensor:
+        """Which of k components it may use: (k,) bool."""
         return torch.arange(k) < self.k
 
 
@@ -46,21 +52,36 @@ class Progress:
     """A task (or the initial tasks) being learned: how far it is."""
 
     tasks: list[str]
-    moments: dict[str, Tree]  # Adam's state of each task's own parameters
-    generator: torch.Tensor  # the generator's state at that point
+    moments: dict[str, dict[Role, Moments]]  # the optimizer's, of each task's own parameters
+    generator: Tensor  # the generator's state at that point
     fingerprints: dict[str, str]  # of each task's training data
     epoch: int = 0
     candidate: bool = False  # the last component is on trial
+    gains: list[float] = field(default_factory=list)  # validation scores in the stage of now, if watched
+    stopped: bool = False  # the stage of now ended early
+    counts: dict[str, float] = field(default_factory=dict)  # what the adaptation counted
+
+
+@dataclass(frozen=True)
+class Update:
+    """What training changed. Parameters and moments are in the sizes of the state, and its own to keep."""
+
+    groups: dict[Role, tuple[Tensors, Moments]]  # of components, and of what all tasks share
+    tasks: dict[str, dict[Role, tuple[Tensors, Moments]]]  # of each task's own
+    steps: int
+    counts: dict[str, float]
 
 
 @dataclass
 class State:
+    """All that a learner knows. Tensors in it are replaced, never written into."""
+
     generator: torch.Generator
-    components: Tree = field(default_factory=dict)  # stacked (k, ...); empty before initialization
-    moments: Tree = field(default_factory=dict)
-    io: Tree = field(default_factory=dict)
-    io_moments: Tree = field(default_factory=dict)
-    memory: Tree = field(default_factory=dict)
+    components: Tensors = field(default_factory=dict)  # stacked (k, ...); empty before initialization
+    moments: Moments = field(default_factory=lambda: Moments({}, torch.zeros(0)))  # of the components
+    shared: SharedParams = field(default_factory=lambda: SharedParams({}, {}))
+    shared_moments: dict[Role, Moments] = field(default_factory=dict)
+    memory: Memory = field(default_factory=dict)
     records: dict[str, TaskRecord] = field(default_factory=dict)
     pending: dict[str, Task] = field(default_factory=dict)
     progress: Progress | None = None
@@ -68,7 +89,39 @@ class State:
 
     @property
     def k(self) -> int:
-        return len(self.moments["count"]) if self.moments else 0
+        """How many components there are, with one on trial."""
+        return len(self.moments.updates)
+
+    def params(self, record: TaskRecord, model: Model) -> Params:
+        """All parameters that a task's network has, with its own ones in the size of now."""
+        task = model.resized(record.params, self.k, record.outputs)
+        return Params(self.components, task, self.shared)
+
+    def take(self, update: Update, epoch: int) -> None:
+        """Takes over what training changed, up to this epoch of the task."""
+        progress = self.progress
+        assert progress is not None
+        for role, (params, moments) in update.groups.items():
+            if role == "components":
+                self.components, self.moments = params, moments
+            elif role == "candidate":
+                self.components = {n: _with_last(p, params[n]) for n, p in self.components.items()}
+                slots = {
+                    slot: {name: _with_last(t, moments.slots[slot][name]) for name, t in tensors.items()}
+                    for slot, tensors in self.moments.slots.items()
+                }
+                self.moments = Moments(slots, _with_last(self.moments.updates, moments.updates))
+            else:
+                self.shared = self.shared._replace(**{role.removeprefix("shared "): params})
+                self.shared_moments = self.shared_moments | {role: moments}
+        for name, groups in update.tasks.items():
+            record = self.records[name]
+            record.params = record.params._replace(**{role: params for role, (params, _) in groups.items()})
+            changed = {role: moments for role, (_, moments) in groups.items()}
+            progress.moments[name] = progress.moments[name] | changed
+        self.steps += update.steps
+        progress.counts = {n: progress.counts.get(n, 0.0) + c for n, c in update.counts.items()}
+        progress.epoch, progress.generator = epoch, self.generator.get_state()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -94,28 +147,15 @@ class State:
             raise
 
 
-def resize_own(own: Tree, structure: Structure, k: int, outputs: int) -> Tree:
-    """A task's own parameters (or their moments) for k components and so many outputs."""
-    sized = {}
-    for name, p in own["structure"].items():
-        if isinstance(p, dict):
-            sized[name] = p
-            continue
-        if name in structure.axes:
-            p = resize(p, structure.axes[name], k)
-        if name in structure.output_axes:
-            p = resize(p, structure.output_axes[name], outputs)
-        sized[name] = p
-    decoder = map_tree(lambda p: resize(p, -1, outputs), own["decoder"])
-    return own | {"structure": sized, "decoder": decoder}
+def _with_last(stack: Tensor, last: Tensor) -> Tensor:
+    """The stack (k, ...) with another last entry."""
+    stack = stack.clone()
+    stack[-1] = last
+    return stack
 
 
-def resize_moments(moments: Tree, change: Any) -> Tree:
-    """Applies a change of shape of the parameters to Adam's moments of them."""
-    return moments | {part: change(moments[part]) for part in ("mean", "square")}
-
-
-def params_of(state: State, record: TaskRecord, structure: Structure) -> Tree:
-    """All parameters that a task's network has, with its own ones in the size of now."""
-    own = resize_own(record.own, structure, state.k, record.outputs)
-    return {"components": state.components, "own": own, "io": state.io}
+def tensors(settings: Settings, split: Split, scaling: Scaling) -> tuple[Tensor, Tensor]:
+    """A split's inputs and targets, where and as the learner computes."""
+    y = scaling.targets(split.y)
+    y = y.to(settings.torch_dtype) if y.is_floating_point() else y
+    return scaling.inputs(split.x, settings.device, settings.torch_dtype), y.to(settings.device)

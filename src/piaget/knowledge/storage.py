@@ -11,33 +11,32 @@ import contextlib
 import hashlib
 import json
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors, save as save_tensors
 from torch import Tensor
 
-from piaget.data import encoding
-from piaget.data.encoding import Encoding, Scaling
-from piaget.data.tasks import Split, Task
 from piaget.errors import LoadError, PiagetError
-from piaget.knowledge.state import Progress, State, TaskRecord
-from piaget.method.settings import Settings, check_device, from_json, to_json
-from piaget.method.trees import Tree, flatten, map_tree, unflatten
+from piaget.knowledge.snapshot import describe, restore
+from piaget.knowledge.state import State
+from piaget.method.description import from_json, to_json
+from piaget.method.settings import Settings, check_device
 
 FORMAT = "piaget learner"
-VERSION = 3
+VERSIONS = (4, 3)  # the one that is written, and older ones that are read
 
 
 def save(folder: str | os.PathLike[str], settings: Settings, state: State) -> None:
+    """Writes a learner into a folder."""
     description, tree = describe(state)
-    header = {"format": FORMAT, "version": VERSION, "settings": to_json(settings)}
+    header = {"format": FORMAT, "version": VERSIONS[0], "settings": to_json(settings)}
     write_files(Path(folder), "learner", header | description, tree)
 
 
-def write_files(path: Path, name: str, description: dict[str, Any], tree: Tree) -> None:
+def write_files(path: Path, name: str, description: dict[str, Any], tree: Any) -> None:
     """NAME.json and the tensor file that it names, replaced in one move."""
     path.mkdir(parents=True, exist_ok=True)
     # Copies: tensors that share memory (tasks with the same inputs) cannot be stored as they are.
@@ -77,28 +76,31 @@ def _sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def load(folder: str | os.PathLike[str], given: dict[str, Any]) -> tuple[Settings, State]:
+def load(folder: str | os.PathLike[str], own: Mapping[str, Any]) -> tuple[Settings, State]:
+    """The settings and the state in a folder. own: parts of the user's own, by the names of settings."""
     path = Path(folder)
     if not (path / "learner.json").is_file():
         raise LoadError(f"{path} holds no learner: there is no file learner.json in it")
-    data, tree = read_files(path, "learner", FORMAT, VERSION)
+    data, tree = read_files(path, "learner", FORMAT, VERSIONS)
     try:
-        settings = from_json(data["settings"], given)
+        settings = from_json(data["settings"], own)
         check_device(settings.device)
-        return settings, restore(data, tree, settings.device)
+        return settings, restore(data, tree, settings)
     except PiagetError:
         raise
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise LoadError(f"{path} is damaged: {type(error).__name__}: {error}") from error
 
 
-def read_files(path: Path, name: str, format: str, version: int) -> tuple[dict[str, Any], Tree]:
+def read_files(
+    path: Path, name: str, format: str, versions: Sequence[int]
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """What `write_files` wrote, checked by its hash."""
-    data = read_header(path, name, format, version)
+    data = read_header(path, name, format, versions)
     return data, unflatten(_read_tensors(path, f"{name}.json", data))
 
 
-def read_header(path: Path, name: str, format: str, version: int) -> dict[str, Any]:
+def read_header(path: Path, name: str, format: str, versions: Sequence[int]) -> dict[str, Any]:
     """NAME.json alone."""
     file = path / f"{name}.json"
     try:
@@ -107,10 +109,10 @@ def read_header(path: Path, name: str, format: str, version: int) -> dict[str, A
         raise LoadError(f"{file} is damaged: {error}") from error
     if not isinstance(data, dict) or data.get("format") != format:
         raise LoadError(f"{file} does not describe a {format}")
-    if data.get("version") != version:
+    if data.get("version") not in versions:
         raise LoadError(
             f"{path} was saved in format version {data.get('version')}; this piaget reads "
-            f"version {version}: update piaget, or save the learner again with the older one"
+            f"{' and '.join(map(str, versions))}: update piaget"
         )
     return data
 
@@ -132,102 +134,20 @@ def _read_tensors(path: Path, described: str, data: dict[str, Any]) -> dict[str,
         raise LoadError(f"{path} is damaged: {file.name}: {error}") from error
 
 
-# --- the state as plain data and a tree -------------------------------------------------------------
+def flatten(tree: Any, prefix: str = "") -> dict[str, Tensor]:
+    """{"a": {"b": t}} -> {"a/b": t}, for files."""
+    if isinstance(tree, Tensor):
+        return {prefix.removesuffix("/"): tree}
+    return {k: t for key, value in tree.items() for k, t in flatten(value, f"{prefix}{key}/").items()}
 
 
-def describe(state: State, with_data: bool = True) -> tuple[dict[str, Any], Tree]:
-    """`with_data`: with the data of pending tasks."""
-    pending = list(state.pending.values()) if with_data else []
-    tree: Tree = {
-        "components": state.components,
-        "moments": state.moments,
-        "io": state.io,
-        "io_moments": state.io_moments,
-        "memory": state.memory,
-        "generator": state.generator.get_state(),
-        "own": {str(i): r.own for i, r in enumerate(state.records.values())},
-        "usage": {str(i): r.usage for i, r in enumerate(state.records.values()) if r.usage is not None},
-        "pending": {str(i): _task_tensors(t) for i, t in enumerate(pending)},
-    }
-    described: list[TaskRecord | Task] = [*state.records.values(), *pending]
-    encodings = list(dict.fromkeys(d.encoding for d in described if d.encoding is not None))
-    description: dict[str, Any] = {
-        "records": [_fields(r, _RECORD_FIELDS, encodings) for r in state.records.values()],
-        "pending": [_fields(t, _TASK_FIELDS, encodings) for t in pending],
-        "encodings": [encoding.to_json(e) for e in encodings],
-        "progress": None,
-        "steps": state.steps,
-    }
-    if state.progress is not None:
-        progress = state.progress
-        tree["progress"] = {str(i): m for i, m in enumerate(progress.moments.values())}
-        tree["generator"] = progress.generator
-        description["progress"] = {
-            "tasks": progress.tasks,
-            "epoch": progress.epoch,
-            "candidate": progress.candidate,
-            "fingerprints": progress.fingerprints,
-        }
-    return description, tree
-
-
-_RECORD_FIELDS = ("name", "kind", "classes", "labels", "input_shape", "stream", "k")
-_TASK_FIELDS = ("name", "kind", "classes", "labels", "stream")
-
-
-def _fields(
-    described: TaskRecord | Task, names: tuple[str, ...], encodings: list[Encoding]
-) -> dict[str, Any]:
-    """What describes a task; its encoding by its number, since tasks share one."""
-    number = None if described.encoding is None else encodings.index(described.encoding)
-    fields = {name: getattr(described, name) for name in names}
-    return fields | {"scaling": vars(described.scaling), "encoding": number}
-
-
-def _task_tensors(task: Task) -> Tree:
-    return {name: {"x": split.x, "y": split.y} for name, split in task.splits()}
-
-
-def restore(data: dict[str, Any], tree: Tree, device: str) -> State:
-    def on_device(sub: Tree) -> Tree:
-        return map_tree(lambda t: t.to(device), sub)
-
-    state = State(torch.Generator(), steps=data.get("steps", 0))
-    state.generator.set_state(tree["generator"])
-    state.components = on_device(tree.get("components", {}))
-    state.moments = on_device(tree.get("moments", {}))
-    state.io = on_device(tree.get("io", {}))
-    state.io_moments = {"mean": {}, "square": {}} | on_device(tree.get("io_moments", {}))
-    state.memory = on_device(tree.get("memory", {}))
-    encodings = [encoding.from_json(described) for described in data["encodings"]]
-    for i, fields in enumerate(data["records"]):
-        own = _whole(on_device(tree.get("own", {}).get(str(i), {})))
-        usage = tree.get("usage", {}).get(str(i))
-        state.records[fields["name"]] = TaskRecord(**_from_fields(fields, encodings), own=own, usage=usage)
-    for i, fields in enumerate(data["pending"]):
-        splits: dict[str, Any] = {name: Split(**s) for name, s in tree["pending"][str(i)].items()}
-        state.pending[fields["name"]] = Task(**_from_fields(fields, encodings), **splits)
-    if data["progress"] is not None:
-        moments = {}
-        for i, name in enumerate(data["progress"]["tasks"]):
-            m = on_device(tree["progress"][str(i)])
-            moments[name] = {
-                "mean": _whole(m.get("mean", {})),
-                "square": _whole(m.get("square", {})),
-                "count": m["count"],
-            }
-        state.progress = Progress(moments=moments, generator=tree["generator"].clone(), **data["progress"])
-    return state
-
-
-def _whole(own: Tree) -> Tree:
-    """Empty sub-trees have no tensors in the file: puts them back."""
-    return {"encoder": {}, "structure": {}, "decoder": {}} | own
-
-
-def _from_fields(fields: dict[str, Any], encodings: list[Encoding]) -> dict[str, Any]:
-    """The inverse of `_fields`; JSON has lists where the state has tuples."""
-    plain: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in fields.items()}
-    number = plain["encoding"]
-    shared = None if number is None else encodings[number]
-    return plain | {"scaling": Scaling(**plain["scaling"]), "encoding": shared}
+def unflatten(flat: dict[str, Tensor]) -> dict[str, Any]:
+    """The inverse of `flatten` (empty branches are not restored)."""
+    tree: dict[str, Any] = {}
+    for name, value in flat.items():
+        *path, last = name.split("/")
+        node = tree
+        for part in path:
+            node = node.setdefault(part, {})
+        node[last] = value
+    return tree

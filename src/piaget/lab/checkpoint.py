@@ -14,10 +14,11 @@ from typing import Any
 
 from piaget.data.tasks import Stream
 from piaget.errors import LoadError
-from piaget.knowledge.storage import describe, read_files, read_header, restore, write_files
+from piaget.knowledge.snapshot import describe, restore
+from piaget.knowledge.storage import read_files, read_header, write_files
 from piaget.learner import Learner
 
-FORMAT, VERSION, NAME = "piaget checkpoint", 2, "checkpoint"
+FORMAT, VERSIONS, NAME = "piaget checkpoint", (3, 2), "checkpoint"
 
 
 @dataclass(frozen=True)
@@ -31,11 +32,11 @@ class Kept:
 
 def save(folder: Path, learners: Sequence[Learner], kept: Kept) -> None:
     """Replaces the checkpoint in one move."""
-    described = [describe(learner._state, with_data=False) for learner in learners]
+    described = [describe(learner.state, with_data=False) for learner in learners]
     seeds = [learner.settings.seed for learner in learners]
-    header = {"format": FORMAT, "version": VERSION, "seeds": seeds, "kept": vars(kept)}
+    header = {"format": FORMAT, "version": VERSIONS[0], "seeds": seeds, "kept": vars(kept)}
     members = [
-        description | {"waiting": list(learner._state.pending)}
+        description | {"waiting": list(learner.state.pending)}
         for learner, (description, _) in zip(learners, described, strict=True)
     ]
     tree = {str(i): tree for i, (_, tree) in enumerate(described)}
@@ -57,7 +58,7 @@ def _header(folder: Path) -> dict[str, Any]:
     """Empty: nothing is kept there."""
     if not (folder / f"{NAME}.json").is_file():
         return {}
-    return read_header(folder, NAME, FORMAT, VERSION)
+    return read_header(folder, NAME, FORMAT, VERSIONS)
 
 
 def remove(folder: Path) -> None:
@@ -73,17 +74,17 @@ def load(folder: Path, learners: Sequence[Learner], streams: Sequence[Stream]) -
     """
     if not (folder / f"{NAME}.json").is_file():
         return None
-    data, tree = read_files(folder, NAME, FORMAT, VERSION)
+    data, tree = read_files(folder, NAME, FORMAT, VERSIONS)
     expected = [learner.settings.seed for learner in learners]
     if data["seeds"] != expected:
         raise LoadError(f"{folder} keeps the learners of seeds {data['seeds']}; expected {expected}")
     for i, (learner, stream, member) in enumerate(zip(learners, streams, data["members"], strict=True)):
-        state = restore(member, tree[str(i)], learner.settings.device)
+        state = restore(member, tree[str(i)], learner.settings)
         first = {task.name: task for task in stream[: len(member["waiting"])]}
         if list(first) != member["waiting"]:
             raise LoadError(
                 f"{folder}: {member['waiting']} were waiting, but the stream begins with {list(first)}"
             )
         state.pending = first
-        learner._state = state
+        learner.state = state
     return Kept(**data["kept"])

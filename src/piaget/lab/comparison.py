@@ -16,7 +16,7 @@ import torch
 from piaget.errors import PiagetError, SettingError
 from piaget.lab.executors import Executor, InProcess, Processes
 from piaget.lab.jobs import Job
-from piaget.lab.making import paper_parts
+from piaget.lab.making import PAPER_PARTS
 from piaget.lab.parts import METHOD, PARTS, Trusted, as_plain_data, is_reference
 from piaget.lab.sweeps import Event, check_jobs, run_jobs, write_tables
 from piaget.paper.defaults import algorithm_of, structure_of
@@ -159,7 +159,7 @@ class _Collector:
             return self.name(value) if is_reference(value) else value, {}
         if isinstance(value, type):
             return self.name(value), {}
-        parts = paper_parts().get(role, {})
+        parts = PAPER_PARTS.get(role, {})
         alike = [name for name, usual in parts.items() if type(usual) is type(value)]
         if alike:
             name = next((name for name in alike if parts[name] == value), alike[0])

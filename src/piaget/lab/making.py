@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any, overload
 
@@ -17,16 +17,26 @@ from piaget.knowledge.state import State
 from piaget.lab.configuration import Configuration
 from piaget.lab.parts import METHOD, NOTHING, PARTS, Trusted, as_flag, is_reference, make_part
 from piaget.learner import Learner
-from piaget.method.adaptation import ADAPTATIONS, named_adaptation
-from piaget.method.components import named_components
-from piaget.method.expansion import ComponentDropout, NoExpansion
-from piaget.method.schedule import Joint, Staged
-from piaget.method.settings import Algorithm, named_algorithm
+from piaget.method.adaptation import ADAPTATIONS
+from piaget.method.components import KINDS
+from piaget.method.encoders import DECODERS, ENCODERS
+from piaget.method.expansion import EXPANSIONS
+from piaget.method.optimizer import OPTIMIZERS, RATE_SCHEDULES, STOP_RULES
 from piaget.method.structures import STRUCTURES
-from piaget.paper.defaults import SIZES
 from piaget.streams import from_table, stream
 
 DataDir = str | os.PathLike[str] | None
+PAPER_PARTS: dict[str, Mapping[str, Any]] = {
+    "structure": STRUCTURES,
+    "adaptation": ADAPTATIONS,
+    "components": KINDS,
+    "encoder": ENCODERS,
+    "decoder": DECODERS,
+    "expansion": EXPANSIONS,
+    "optimizer": OPTIMIZERS,
+    "rate_schedule": RATE_SCHEDULES,
+    "stop": STOP_RULES,
+}
 USUAL = {
     "encoder": "learned",
     "decoder": "learned",
@@ -142,7 +152,7 @@ def make_learners(
 ) -> list[Learner]:
     """Learners that differ in their seeds only: parts of one's own are the same objects in all of them."""
     chosen = {"initial_tasks": min(4, tasks)} | make_parts(configuration, trusted)
-    return [Learner(**_for_learner(chosen), seed=seed) for seed in seeds]
+    return [Learner(**chosen, seed=seed) for seed in seeds]
 
 
 def make_parts(configuration: Configuration, trusted: Trusted) -> dict[str, Any]:
@@ -173,75 +183,9 @@ def _usual(role: str, configuration: Configuration) -> str:
     )
 
 
-def paper_parts() -> dict[str, dict[str, Any]]:
-    """The paper's parts by their names: {role: {name: part}}."""
-    return {
-        "structure": STRUCTURES,
-        "adaptation": {name: make() for name, make in ADAPTATIONS.items()},
-        "components": {name: named_components(name) for name in ("dense", "conv", "linear")},
-        "expansion": {"none": NoExpansion(), "dropout": ComponentDropout()},
-    }
-
-
 def _papers(role: str, name: str) -> Any:
-    parts = paper_parts().get(role, {})
+    parts = PAPER_PARTS.get(role, {})
     if name not in parts:
         known = f"expected {', '.join(parts)}" if parts else "only a part of one's own has fields"
         raise SettingError(f"{role} {name!r} has no fields that can be set; {known}")
     return parts[name]
-
-
-# --- until `Learner` takes all settings itself: numbers of parts are put into the parts -----------------
-
-
-def _for_learner(chosen: dict[str, Any]) -> dict[str, Any]:
-    rest = dict(chosen)
-    adaptation = rest["adaptation"]
-    adaptation = named_adaptation(adaptation) if isinstance(adaptation, str) else adaptation
-    rest["adaptation"] = _changed(adaptation, rest, {"replay_size": "size", "ewc_strength": "strength"})
-    rest["algorithm"] = _algorithm(rest["algorithm"], rest)
-    components = rest.get("components", "linear" if rest["structure"] == "linear" else "dense")
-    components = named_components(components) if isinstance(components, str) else components
-    rest["components"] = _changed(components, rest, {size: size for size in SIZES})
-    for name in ("optimizer", "weight_decay", "rate_schedule", "stop", "patience"):
-        if name in rest:
-            raise SettingError(f"{name} is no setting of this version")
-    return rest
-
-
-def _changed(part: Any, chosen: dict[str, Any], names: dict[str, str]) -> Any:
-    """A part with the numbers that are chosen for it, which are taken out of `chosen`."""
-    changes = {field: chosen.pop(name) for name, field in names.items() if name in chosen}
-    unknown = [field for field in changes if field not in {f.name for f in fields(part)}] if changes else []
-    if unknown:
-        raise SettingError(f"{unknown[0]} is no setting of {type(part).__name__}")
-    return replace(part, **changes) if changes else part
-
-
-def _algorithm(name: str | Algorithm, chosen: dict[str, Any]) -> Algorithm:
-    """By name, with another schedule or expansion."""
-    epochs = chosen["epochs"]
-    algorithm = named_algorithm(name, epochs) if isinstance(name, str) else name
-    schedule, expansion = chosen.pop("schedule", None), chosen.pop("expansion", None)
-    if isinstance(schedule, str):
-        schedule = Joint(epochs) if schedule == "joint" else Staged(epochs - 1, epochs - 1, 1)
-    if isinstance(expansion, str):
-        expansion = _papers("expansion", expansion)
-    algorithm = algorithm if schedule is None else replace(algorithm, schedule=schedule)
-    algorithm = algorithm if expansion is None else replace(algorithm, expansion=expansion)
-    every, threshold = chosen.pop("adapt_every", None), chosen.pop("threshold", None)
-    if every is not None:
-        if not isinstance(algorithm.schedule, Staged):
-            raise SettingError(
-                f"adapt_every is no setting of the algorithm {name!r}: it adapts in every epoch"
-            )
-        if every < 2 or epochs % every:
-            allowed = ", ".join(str(n) for n in range(2, epochs + 1) if epochs % n == 0)
-            raise SettingError(f"adapt_every={every} with {epochs} epochs; expected one of {allowed}")
-        staged = Staged(struct_updates=epochs - epochs // every, adapt_freq=every - 1, comp_updates=1)
-        algorithm = replace(algorithm, schedule=staged)
-    if threshold is not None:
-        if not isinstance(algorithm.expansion, ComponentDropout):
-            raise SettingError(f"threshold is no setting of the algorithm {name!r}: it does not expand")
-        algorithm = replace(algorithm, expansion=replace(algorithm.expansion, threshold=threshold))
-    return algorithm

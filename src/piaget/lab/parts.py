@@ -22,6 +22,7 @@ from piaget.errors import PiagetError, SettingError
 from piaget.method.choices import (
     ADAPTATIONS,
     ALGORITHMS,
+    NUMBERS_OF_PARTS,
     SETTINGS,
     STRUCTURES,
     check_settings,
@@ -46,17 +47,7 @@ CLASSES = {
 }  # of piaget.method: what a part of one's own must be
 PAPER_NAMES = {"structure": STRUCTURES, "adaptation": ADAPTATIONS, "algorithm": ALGORITHMS}
 # Fields of the paper's parts that are settings under a name of their own.
-SETTING_OF = {
-    "adaptation.size": "replay_size",
-    "adaptation.strength": "ewc_strength",
-    "components.width": "width",
-    "components.channels": "channels",
-    "components.padding": "padding",
-    "components.dropout": "dropout",
-    "expansion.threshold": "threshold",
-    "optimizer.weight_decay": "weight_decay",
-    "stop.epochs": "patience",
-}
+SETTING_OF = {f"{part}.{field}": name for name, (part, field) in NUMBERS_OF_PARTS.items()}
 
 
 def is_reference(value: Any) -> bool:
@@ -169,10 +160,7 @@ def _near(name: str, known: Iterable[str]) -> str:
 def base_class(role: str) -> Any:
     """What a part of one's own must be."""
     module, _, name = CLASSES[role].partition(":")
-    try:
-        return getattr(importlib.import_module(f"piaget.method.{module}"), name)
-    except ModuleNotFoundError as error:
-        raise SettingError(f"{role}: this version has no parts of one's own for it") from error
+    return getattr(importlib.import_module(f"piaget.method.{module}"), name)
 
 
 def make_part(role: str, target: Any, fields: Mapping[str, Any], where: str) -> Any:

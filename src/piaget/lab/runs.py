@@ -31,7 +31,7 @@ from piaget.lab.folder import is_done, seed_folders
 from piaget.lab.progress import Standing, Tracker, duration, score
 from piaget.lab.row_file import RowFile, read_rows
 from piaget.learner import Learner
-from piaget.method.settings import to_json
+from piaget.method.description import to_json
 from piaget.scoring import probing
 from piaget.scoring.rows import Row
 from piaget.scoring.watch import EpochReport
@@ -150,7 +150,7 @@ def _train(runs: Sequence[_Member], every: int | None, tell: Tell | None) -> Non
             finished=folder.now(),
             seconds=round(tracker.seconds, 3),
             peak_memory=_peak_memory(),
-            steps=one.learner._state.steps,
+            steps=one.learner.state.steps,
         )
         folder.log(one.folder, f"done in {duration(tracker.seconds)}")
     checkpoint.remove(place)
@@ -199,7 +199,7 @@ def _on_epoch(task: int, first: int, tracker: Tracker, tell: Tell | None, report
 
 def _has(learner: Learner, task: Task) -> bool:
     """Learned, or waiting for the other initial tasks, and not the one being learned."""
-    progress = learner._state.progress
+    progress = learner.state.progress
     if progress is not None and progress.tasks[-1] == task.name:
         return False
     return task.name in learner.tasks or task.name in learner.pending

@@ -1,24 +1,45 @@
 """Adaptations: how components take in what a task taught, and what is stored for that.
 
-Three hooks at most: which stored samples an adaptation epoch sees beside the task's own
-(`replay`), what joins the gradient (`correct`), and what is stored when a task ends (`remember`).
-Memory is a tree of tensors, so it can be saved, and stacked for a cohort.
+Four hooks, all optional: which stored samples an adaptation epoch sees beside the task's own (`replay`), what
+the loss of a sample is (`losses`), what becomes of the components' gradient (`correct`), and what is stored
+when a task ends (`remember`). `losses` and `correct` are pure functions of tensors of one run: the engine
+batches them over runs, and compiles them. Memory is a tree of tensors, so it can be saved, and stacked for a
+cohort.
 """
 
 from __future__ import annotations
 
 from abc import ABC
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from piaget.data.tasks import Kind
+from piaget.data.arrays import Kind
 from piaget.errors import SettingError
 from piaget.method.curvature import as_matrices, from_matrices, nearest_kronecker, sample_gradients
 from piaget.method.model import Model
-from piaget.method.trees import Tree, map_tree, resize, rounded
+from piaget.method.objective import output_width
+from piaget.method.parameters import Params
+from piaget.method.trees import Tensors, map_tree, resize, rounded
+from piaget.recording import observed
+
+Memory = dict[str, Tensors]  # what an adaptation keeps, under names of its own
+
+
+class Stored(NamedTuple):
+    """Samples of a past task.
+
+    h: (n, *shape), what enters depth 0; raw inputs where a shared encoder goes on learning.
+    y: (n,) targets. fields: whatever else was stored with each sample, (n, ...).
+    """
+
+    task: int  # its place among all tasks
+    h: Tensor
+    y: Tensor
+    fields: Tensors
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,36 +52,107 @@ class Finished:
     x: Tensor
     y: Tensor
     model: Model
-    params: Tree  # groups components, own, io
-    visible: Tensor
-    batch: int
+    params: Params
+    visible: Tensor  # (k,): the components that the task may use
+    batch: int  # samples in a mini-batch
     generator: torch.Generator
 
     def sample(self, count: int) -> Tensor:
         """Row numbers of `count` training samples (or all), drawn uniformly."""
         order = torch.randperm(len(self.x), generator=self.generator)
-        return order[:count].to(self.x.device)
+        return observed("sample", order[:count].to(self.x.device))
+
+    def outputs(self, rows: Tensor) -> Tensor:
+        """The network's outputs (n, columns) for these training samples, without dropout."""
+        out = self.model.outputs(self.params, self.x[rows], self.visible)
+        return out[:, : output_width(self.kind, self.classes)]
+
+    def store(self, memory: Memory, rows: Tensor, **fields: Tensor) -> Memory:
+        """The memory with these training samples in it, and what is to be known of each beside its target."""
+        x = self.x[rows]
+        # A finished task's own encoder never changes: its samples are stored encoded. A shared encoder goes
+        # on learning, so it needs the raw inputs.
+        h = x if self.model.encoder.shared else self.model.encode(self.params.encoder, x)
+        stored = {"task": torch.tensor(self.index), "h": h, "y": self.y[rows]}
+        return memory | {str(self.index): stored | fields}
+
+
+def stored_samples(memory: Memory) -> list[Stored]:
+    """All that `Finished.store` put into the memory, in the order of tasks."""
+    samples = [
+        Stored(int(s["task"]), s["h"], s["y"], {n: t for n, t in s.items() if n not in ("task", "h", "y")})
+        for s in memory.values()
+    ]
+    return sorted(samples, key=lambda stored: stored.task)
+
+
+class Replayed(NamedTuple):
+    """Whose samples a batch holds: what a loss may depend on beside outputs and targets."""
+
+    past: Tensor  # (B,) bool: is it a stored sample?
+    fields: Tensors  # (B, ...): what was stored with it; zeros for the current task's samples
+
+
+class Correction(NamedTuple):
+    """A gradient (of the components) as it is to be used, and numbers () to be summed over a task's steps."""
+
+    gradient: Tensors
+    counts: Tensors = {}  # noqa: RUF012  (never written to)
+
+
+@dataclass(frozen=True, eq=False)
+class StepContext:
+    """One step, as an adaptation sees it. All tensors are of one run."""
+
+    components: Tensors  # as they are now, (k, ...)
+    gradient: Tensors  # of the batch's loss, with respect to the components
+    memory: Memory  # what `Adaptation.constants` made of it
+    reference: Tensors | None  # the gradient of the loss of stored samples, where `Adaptation.references` > 0
+    step: Tensor  # (): how many steps of this stage came before
+    random: Tensor  # (Adaptation.randoms,), uniform in [0, 1), from the run's own generator
+    loss: Callable[[Tensors], Tensor] = field(repr=False)  # components -> the batch's loss ()
+    outputs: Callable[[Tensors], Tensor] = field(repr=False)  # components -> the batch's outputs (B, columns)
 
 
 class Adaptation(ABC):
+    """How components take in new knowledge."""
+
     name: str
     trains_components: bool = True
+    # Stored samples join the batches; or, with references > 0, so many of them are drawn beside each batch,
+    # and `correct` is given the gradient of their loss.
+    references: int = 0
+    randoms: int = 0  # random numbers that `correct` is given
+    counts: tuple[str, ...] = ()  # names of the numbers that `correct` gives; their sums become rows
+    output_fields: tuple[str, ...] = ()  # stored fields (n, columns) that go with outputs column by column
 
-    def replay(self, memory: Tree) -> list[Tree]:
-        """Stored samples, one tree {task, h, y} a past task; h is what enters depth 0."""
+    def replay(self, memory: Memory) -> list[Stored]:
+        """The stored samples that an adaptation epoch sees."""
         return []
 
-    def constants(self, memory: Tree, k: int) -> Tree:
+    def losses(self, losses: Tensor, outputs: Tensor, replayed: Replayed) -> Tensor:
+        """The loss of each sample (B,), from the usual one and the outputs (B, columns).
+
+        Asked only where stored samples join.
+        """
+        return losses
+
+    def constants(self, memory: Memory, k: int) -> Memory:
         """What `correct` needs of the memory, for k component slots."""
         return {}
 
-    def correct(self, constants: Tree, components: Tree, gradient: Tree) -> Tree:
-        """The gradient of the components, with what guards past tasks. Pure, one run's."""
-        return gradient
+    def correct(self, context: StepContext) -> Correction:
+        """The gradient of the components, with what guards past tasks."""
+        return Correction(context.gradient)
 
-    def remember(self, memory: Tree, finished: Finished) -> Tree:
+    def remember(self, memory: Memory, finished: Finished) -> Memory:
         """The memory after a task."""
         return memory
+
+    @property
+    def corrects(self) -> bool:
+        """Does it change gradients?"""
+        return type(self).correct is not Adaptation.correct
 
 
 @dataclass(frozen=True)
@@ -89,18 +181,12 @@ class Replay(Adaptation):
         if self.size is not None and self.size < 1:
             raise SettingError(f"replay size {self.size}; expected 1 or more")
 
-    def replay(self, memory: Tree) -> list[Tree]:
-        return sorted(memory.values(), key=lambda stored: int(stored["task"]))
+    def replay(self, memory: Memory) -> list[Stored]:
+        return stored_samples(memory)
 
-    def remember(self, memory: Tree, finished: Finished) -> Tree:
-        rows = finished.sample(finished.batch if self.size is None else self.size)
-        model, x = finished.model, finished.x[rows]
-        # A finished task's own encoder never changes: its samples are stored encoded. A shared
-        # encoder goes on learning, so it needs the raw inputs.
-        encoder = finished.params["own"]["encoder"]
-        h = x if model.encoder == "shared" else model.encode(encoder, x)
-        stored = {"task": torch.tensor(finished.index), "h": h, "y": finished.y[rows]}
-        return memory | {str(finished.index): stored}
+    def remember(self, memory: Memory, finished: Finished) -> Memory:
+        count = finished.batch if self.size is None else self.size
+        return finished.store(memory, finished.sample(count))
 
 
 @dataclass(frozen=True)
@@ -118,7 +204,7 @@ class KroneckerEWC(Adaptation):
         if self.strength < 0:
             raise SettingError(f"EWC strength {self.strength}; expected 0 or more")
 
-    def constants(self, memory: Tree, k: int) -> Tree:
+    def constants(self, memory: Memory, k: int) -> Memory:
         """The factors of all tasks side by side: left (k, o, T o), right (k, i, T i).
 
         For a few tasks more than there are: factors of zero, so that few different forms occur.
@@ -130,26 +216,28 @@ class KroneckerEWC(Adaptation):
 
         return {part: tree if part == "anchor" else map_tree(beside, tree) for part, tree in memory.items()}
 
-    def _for_components(self, memory: Tree, k: int) -> Tree:
+    def _for_components(self, memory: Memory, k: int) -> Memory:
         axis = {"left": 1, "right": 1, "anchor": 0}
         return {
-            part: map_tree(lambda t, a=axis[part]: resize(t, a, k), tree) for part, tree in memory.items()
+            part: {name: resize(tensor, axis[part], k) for name, tensor in tensors.items()}
+            for part, tensors in memory.items()
         }
 
-    def correct(self, constants: Tree, components: Tree, gradient: Tree) -> Tree:
+    def correct(self, context: StepContext) -> Correction:
+        constants, gradient = context.memory, context.gradient
         if not constants:
-            return gradient
+            return Correction(gradient)
         corrected = {}
-        matrices = as_matrices(components)
+        matrices = as_matrices(context.components)
         for name, g in as_matrices(gradient).items():
             # sum_t L_t Phi R_t by two large products for each component, however many tasks there are.
             left, right, phi = constants["left"][name], constants["right"][name], matrices[name]
             towards = (phi @ right).unflatten(2, (-1, phi.shape[2]))  # (k, o, T, i)
             pull = left @ towards.transpose(1, 2).flatten(1, 2)  # (k, o, T o) (k, T o, i)
             corrected[name] = g + self.strength * (pull - constants["anchor"][name])
-        return from_matrices(corrected, gradient)
+        return Correction(from_matrices(corrected, gradient))
 
-    def remember(self, memory: Tree, finished: Finished) -> Tree:
+    def remember(self, memory: Memory, finished: Finished) -> Memory:
         rows = finished.sample(finished.batch)
         gradients = sample_gradients(
             finished.model,
@@ -162,8 +250,8 @@ class KroneckerEWC(Adaptation):
         )
         k = len(finished.visible)
         memory = self._for_components(memory, k)
-        matrices = as_matrices(finished.params["components"])
-        new: Tree = {"left": {}, "right": {}, "anchor": {}}
+        matrices = as_matrices(finished.params.components)
+        new: Memory = {"left": {}, "right": {}, "anchor": {}}
         for name, g in as_matrices(gradients, lead=2).items():
             left, right = nearest_kronecker(g)
             pull = left @ matrices[name] @ right
@@ -177,10 +265,6 @@ class KroneckerEWC(Adaptation):
         return new
 
 
-ADAPTATIONS: dict[str, Any] = {a.name: a for a in (NaiveFineTuning, Replay, KroneckerEWC, Frozen)}
-
-
-def named_adaptation(name: str) -> Adaptation:
-    if name not in ADAPTATIONS:
-        raise SettingError(f"adaptation={name!r}; expected one of {', '.join(ADAPTATIONS)}, or an object")
-    return ADAPTATIONS[name]()
+ADAPTATIONS: dict[str, Adaptation] = {
+    adaptation.name: adaptation for adaptation in (Replay(), KroneckerEWC(), NaiveFineTuning(), Frozen())
+}

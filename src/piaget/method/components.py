@@ -1,6 +1,6 @@
 """Components: kinds of small networks of which k copies are stored stacked and run together.
 
-A kind is a frozen description without parameters. Parameters are trees whose tensors have the
+A kind is a frozen description without parameters. Parameters are dictionaries of tensors that have the
 component axis first: weight (k, out, in), bias (k, out). All k components of a depth are
 evaluated by one matrix product or one convolution.
 """
@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from piaget.errors import SettingError, TaskError
-from piaget.method.trees import Tree, map_tree
+from piaget.method.trees import Tensors, map_tree
 
 Shape = tuple[int, ...]
 
@@ -54,18 +54,18 @@ class Components(ABC):
         return None
 
     @abstractmethod
-    def draw(self, generator: torch.Generator, input_shape: Shape, dtype: torch.dtype) -> Tree:
+    def draw(self, generator: torch.Generator, input_shape: Shape, dtype: torch.dtype) -> Tensors:
         """The parameters of one fresh component, without the component axis."""
 
     @abstractmethod
-    def apply(self, params: Tree, h: Tensor) -> Tensor:
+    def apply(self, params: Tensors, h: Tensor) -> Tensor:
         """All components at once: h (B, *shape) -> (B, k, *output shape), before dropout."""
 
     @abstractmethod
     def output_shape(self, shape: Shape) -> Shape:
         """The shape that leaves a component when `shape` enters it (without the batch axis)."""
 
-    def apply_one(self, params: Tree, h: Tensor) -> Tensor:
+    def apply_one(self, params: Tensors, h: Tensor) -> Tensor:
         """One component (no component axis in `params`): (B, *shape) -> (B, *output shape)."""
         return self.apply(map_tree(lambda p: p[None], params), h)[:, 0]
 
@@ -100,14 +100,14 @@ class Dense(Components):
     def hidden(self) -> Shape | None:
         return (self.width,)
 
-    def draw(self, generator: torch.Generator, input_shape: Shape, dtype: torch.dtype) -> Tree:
+    def draw(self, generator: torch.Generator, input_shape: Shape, dtype: torch.dtype) -> Tensors:
         d = self.width
         return {
             "weight": uniform(generator, (d, d), d, dtype),
             "bias": uniform(generator, (d,), d, dtype),
         }
 
-    def apply(self, params: Tree, h: Tensor) -> Tensor:
+    def apply(self, params: Tensors, h: Tensor) -> Tensor:
         # Fewer features than `width` stand for features padded with zeros, which are not multiplied.
         weight = params["weight"][..., : h.shape[1]]  # (k, width, in)
         out = F.linear(h, weight.flatten(0, 1), params["bias"].flatten()).relu()
@@ -140,14 +140,14 @@ class Conv(Components):
     def __post_init__(self) -> None:
         check_dropout(self.dropout)
 
-    def draw(self, generator: torch.Generator, input_shape: Shape, dtype: torch.dtype) -> Tree:
+    def draw(self, generator: torch.Generator, input_shape: Shape, dtype: torch.dtype) -> Tensors:
         c, fan_in = self.channels, self.channels * self.kernel**2
         return {
             "weight": uniform(generator, (c, c, self.kernel, self.kernel), fan_in, dtype),
             "bias": uniform(generator, (c,), fan_in, dtype),
         }
 
-    def apply(self, params: Tree, h: Tensor) -> Tensor:
+    def apply(self, params: Tensors, h: Tensor) -> Tensor:
         # Images have fewer channels than components: the missing ones are zero, so their weights
         # are left out of the product instead of padding the image.
         weight = params["weight"][:, :, : h.shape[1]].flatten(0, 1)  # (k * channels, c, 3, 3)
@@ -188,14 +188,14 @@ class Linear(Components):
     dropout: float = 0.0
     whole_model = True
 
-    def draw(self, generator: torch.Generator, input_shape: Shape, dtype: torch.dtype) -> Tree:
+    def draw(self, generator: torch.Generator, input_shape: Shape, dtype: torch.dtype) -> Tensors:
         d = math.prod(input_shape)
         return {
             "weight": uniform(generator, (1, d), d, dtype),
             "bias": uniform(generator, (1,), d, dtype),
         }
 
-    def apply(self, params: Tree, h: Tensor) -> Tensor:
+    def apply(self, params: Tensors, h: Tensor) -> Tensor:
         features, expected = h.flatten(1), params["weight"].shape[-1]
         if features.shape[1] != expected:
             raise TaskError(
@@ -241,7 +241,7 @@ class Module(Components):
             )
         return module
 
-    def draw(self, generator: torch.Generator, input_shape: Shape, dtype: torch.dtype) -> Tree:
+    def draw(self, generator: torch.Generator, input_shape: Shape, dtype: torch.dtype) -> Tensors:
         # A module's own initialization uses the global generator: seed it from the run's
         # generator, and put the global state back.
         seed = int(torch.randint(2**62, (), generator=generator))
@@ -262,10 +262,10 @@ class Module(Components):
         except RuntimeError as error:
             raise TaskError(f"inputs of shape {shape} do not go through the component: {error}") from error
 
-    def apply(self, params: Tree, h: Tensor) -> Tensor:
+    def apply(self, params: Tensors, h: Tensor) -> Tensor:
         skeleton = _skeleton(self.factory)
 
-        def one(own: Tree) -> Tensor:
+        def one(own: Tensors) -> Tensor:
             named = {name.replace(":", "."): p for name, p in own.items()}
             return torch.func.functional_call(skeleton, named, (h,))
 
@@ -282,8 +282,4 @@ def _skeleton(factory: Callable[[], nn.Module]) -> nn.Module:
         return factory()
 
 
-def named_components(name: str) -> Components:
-    kinds: dict[str, Components] = {"dense": Dense(), "conv": Conv(), "linear": Linear()}
-    if name not in kinds:
-        raise SettingError(f"components={name!r}; expected one of {', '.join(kinds)}, or an object")
-    return kinds[name]
+KINDS: dict[str, Components] = {"dense": Dense(), "conv": Conv(), "linear": Linear()}

@@ -16,11 +16,20 @@ from torch import Tensor
 
 from piaget.data.tasks import Kind
 from piaget.method.model import Model
-from piaget.method.objective import describe, output_width, probabilities, sample_losses, target_rows
-from piaget.method.trees import Tree
+from piaget.method.objective import (
+    Targets,
+    output_form,
+    output_width,
+    probabilities,
+    sample_losses,
+    targets,
+)
+from piaget.method.parameters import Params
+from piaget.method.trees import Tensors, map_tree
+from piaget.recording import observed
 
 
-def as_matrices(params: Tree, lead: int = 1) -> dict[str, Tensor]:
+def as_matrices(params: Tensors, lead: int = 1) -> dict[str, Tensor]:
     """Parameters -> matrices (*lead axes, out, in), biases joined to their weights."""
     matrices = {}
     for name, p in params.items():
@@ -35,7 +44,7 @@ def as_matrices(params: Tree, lead: int = 1) -> dict[str, Tensor]:
     return matrices
 
 
-def from_matrices(matrices: dict[str, Tensor], like: Tree, lead: int = 1) -> Tree:
+def from_matrices(matrices: dict[str, Tensor], like: Tensors, lead: int = 1) -> Tensors:
     """The inverse of `as_matrices`, for parameters shaped as `like`."""
     params = {}
     for name, p in like.items():
@@ -52,7 +61,7 @@ def _bias_name(weight: str) -> str:
     return weight.removesuffix("weight") + "bias"
 
 
-def _joined_weight(name: str, params: Tree) -> str | None:
+def _joined_weight(name: str, params: Tensors) -> str | None:
     """The weight that the bias `name` is joined to, if it is such a bias."""
     weight = name.removesuffix("bias") + "weight"
     joins = name.endswith("bias") and weight in params and params[weight].ndim > params[name].ndim
@@ -84,21 +93,22 @@ def _norm2(matrix: Tensor) -> Tensor:
 
 def draw_labels(kind: Kind, out: Tensor, generator: torch.Generator) -> Tensor:
     """Labels (N,) drawn from the predictions; regression needs none."""
-    if kind == "regression":
-        return torch.zeros(len(out), dtype=out.dtype, device=out.device)
-    chances = probabilities(kind, out).cpu().double()
-    return torch.multinomial(chances, 1, generator=generator)[:, 0].to(out.device)
+    labels = torch.zeros(len(out), dtype=out.dtype)
+    if kind != "regression":
+        chances = probabilities(kind, out).cpu().double()
+        labels = torch.multinomial(chances, 1, generator=generator)[:, 0]
+    return observed("labels", labels.to(out.device))
 
 
 def sample_gradients(
     model: Model,
-    params: Tree,
+    params: Params,
     visible: Tensor,
     kind: Kind,
     classes: int,
     x: Tensor,
     generator: torch.Generator,
-) -> Tree:
+) -> Tensors:
     """Gradients (N, k, ...) whose mean outer product estimates the Fisher information.
 
     Labels are drawn from the model's own predictions, one a sample. Squared error is the
@@ -107,16 +117,16 @@ def sample_gradients(
     """
     width = output_width(kind, classes)
     labels = draw_labels(kind, model.outputs(params, x, visible)[:, :width], generator)
-    rows = target_rows(kind, labels, width, x.dtype)
-    task = {name: t.to(x.device) for name, t in describe(kind, classes, width).items()}
+    column, value = targets(kind, labels, width, x.dtype)
+    form = map_tree(lambda t: t.to(x.device), output_form(kind, classes, width))
 
-    def log_likelihood(components: Tree, x: Tensor, column: Tensor, value: Tensor) -> Tensor:
-        h = model.encode(model.encoder_of(params), x[None])
-        out = model.forward(params | {"components": components}, h, [None] * model.depth, visible)
+    def log_likelihood(components: Tensors, x: Tensor, column: Tensor, value: Tensor) -> Tensor:
+        h = model.encode(params.encoder, x[None])
+        out = model.forward(params._replace(components=components), h, [None] * model.depth, visible)
         out = out[:, :width]  # a shared decoder may have more
         if kind == "regression":
             return 2**0.5 * out[0, 0]
-        return sample_losses(out, column[None], value[None], task)[0]
+        return sample_losses(out, Targets(column[None], value[None]), form)[0]
 
     per_sample = torch.func.vmap(torch.func.grad(log_likelihood), in_dims=(None, 0, 0, 0))
-    return per_sample(params["components"], x, rows["column"], rows["value"])
+    return per_sample(params.components, x, column, value)

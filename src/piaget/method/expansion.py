@@ -5,17 +5,47 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from piaget.data.tasks import Kind
-from piaget.method.objective import improvement
+from torch import Tensor
+
+from piaget.data.arrays import Kind
+from piaget.method import objective
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """A task's validation data, with the candidate component and without it, sample by sample.
+
+    with_candidate, without: outputs (n, columns); targets: (n,), class numbers or values.
+    """
+
+    kind: Kind
+    with_candidate: Tensor
+    without: Tensor
+    targets: Tensor
+
+    @property
+    def scores(self) -> tuple[float, float]:
+        """Accuracy, or root mean squared error: with the candidate, and without it."""
+        with_candidate = objective.score(self.kind, self.with_candidate, self.targets)
+        return with_candidate, objective.score(self.kind, self.without, self.targets)
+
+    @property
+    def right(self) -> tuple[Tensor, Tensor]:
+        """For classes: which samples (n,) are predicted rightly, with the candidate and without it."""
+        pair = (self.with_candidate, self.without)
+        with_candidate, without = (objective.predict(self.kind, out) == self.targets for out in pair)
+        return with_candidate, without
 
 
 class Expansion(ABC):
-    proposes: bool  # is a candidate component trained along with each new task?
+    """Whether a candidate component is trained along with each new task, and whether it is kept."""
+
+    proposes: bool  # is one trained?
     passes: tuple[bool, ...]  # each batch is used once a pass; True: with the candidate hidden
 
     @abstractmethod
-    def keeps(self, kind: Kind, with_candidate: float, without: float) -> bool:
-        """The decision, from the two validation scores."""
+    def keeps(self, evidence: Evidence) -> bool:
+        """The decision, when the task has been learned."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +55,7 @@ class NoExpansion(Expansion):
     proposes = False
     passes = (False,)
 
-    def keeps(self, kind: Kind, with_candidate: float, without: float) -> bool:
+    def keeps(self, evidence: Evidence) -> bool:
         return False
 
 
@@ -38,5 +68,8 @@ class ComponentDropout(Expansion):
     proposes = True
     passes = (False, True)
 
-    def keeps(self, kind: Kind, with_candidate: float, without: float) -> bool:
-        return improvement(kind, with_candidate, without) >= self.threshold
+    def keeps(self, evidence: Evidence) -> bool:
+        return objective.improvement(evidence.kind, *evidence.scores) >= self.threshold
+
+
+EXPANSIONS: dict[str, Expansion] = {"none": NoExpansion(), "dropout": ComponentDropout()}

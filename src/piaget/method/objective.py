@@ -8,11 +8,26 @@ samples of tasks of different kinds, padded to one width, can share a batch.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
-from piaget.data.tasks import Kind
-from piaget.method.trees import Tree
+from piaget.data.arrays import Kind
+
+
+class OutputForm(NamedTuple):
+    """What the loss must know of a task. With samples of several tasks, a sample axis comes first."""
+
+    allowed: Tensor  # (width + 1,) bool: the columns among which the task's classes are
+    regression: Tensor  # () bool
+
+
+class Targets(NamedTuple):
+    """Targets as the loss takes them."""
+
+    column: Tensor  # (n,) int64: the right one
+    value: Tensor  # (n,): of a regression
 
 
 def output_width(kind: Kind, classes: int) -> int:
@@ -20,19 +35,19 @@ def output_width(kind: Kind, classes: int) -> int:
     return classes if kind == "multiclass" else 1
 
 
-def describe(kind: Kind, classes: int, width: int) -> Tree:
-    """What the loss must know of a task: `allowed` (width+1,) columns, `regression` ()."""
+def output_form(kind: Kind, classes: int, width: int) -> OutputForm:
+    """A task's form among outputs of `width` columns."""
     allowed = torch.zeros(width + 1, dtype=torch.bool)
     if kind == "multiclass":
         allowed[:classes] = True
     else:
         allowed[0] = kind == "binary"
         allowed[width] = True
-    return {"allowed": allowed, "regression": torch.tensor(kind == "regression")}
+    return OutputForm(allowed, torch.tensor(kind == "regression"))
 
 
-def target_rows(kind: Kind, y: Tensor, width: int, dtype: torch.dtype) -> Tree:
-    """Targets as the loss takes them: the right `column` (n,) int64 and the `value` (n,)."""
+def targets(kind: Kind, y: Tensor, width: int, dtype: torch.dtype) -> Targets:
+    """A task's targets y (n,) for outputs of `width` columns."""
     if kind == "multiclass":
         column = y
     elif kind == "binary":
@@ -40,19 +55,19 @@ def target_rows(kind: Kind, y: Tensor, width: int, dtype: torch.dtype) -> Tree:
     else:
         column = torch.full_like(y, width, dtype=torch.int64)
     value = y.to(dtype) if kind == "regression" else torch.zeros_like(y, dtype=dtype)
-    return {"column": column, "value": value}
+    return Targets(column, value)
 
 
-def sample_losses(out: Tensor, column: Tensor, value: Tensor, task: Tree) -> Tensor:
+def sample_losses(out: Tensor, targets: Targets, form: OutputForm) -> Tensor:
     """(B, width) outputs -> (B,) losses: cross-entropy, or squared error for regression.
 
-    `task` is `describe`'s tree, with or without a leading sample axis on its tensors.
+    The form may have a leading sample axis on its tensors.
     """
     logits = torch.cat([out, torch.zeros_like(out[:, :1])], 1)
-    logits = logits.masked_fill(~task["allowed"], float("-inf"))
-    chosen = logits.gather(1, column[:, None])[:, 0]
+    logits = logits.masked_fill(~form.allowed, float("-inf"))
+    chosen = logits.gather(1, targets.column[:, None])[:, 0]
     cross_entropy = logits.logsumexp(1) - chosen
-    return torch.where(task["regression"], (out[:, 0] - value).square(), cross_entropy)
+    return torch.where(form.regression, (out[:, 0] - targets.value).square(), cross_entropy)
 
 
 def predict(kind: Kind, out: Tensor) -> Tensor:

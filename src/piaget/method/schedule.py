@@ -1,24 +1,40 @@
-"""Schedules: which stage each epoch of a task is."""
+"""Schedules: which stage each epoch of a task is; and stages: who learns in them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Literal
 
 from piaget.errors import SettingError
+from piaget.method.parameters import SHARED_ROLES, TASK_ROLES, Role
 
-StageName = Literal["initialization", "assimilation", "adaptation", "joint"]
+
+@dataclass(frozen=True)
+class StageKind:
+    """Who learns in an epoch, and whether past tasks take part.
+
+    trains: the groups of parameters that learn; groups that a method does not have are left out.
+    adapts: the adaptation's stored samples join the batches, and it corrects the components' gradient.
+    """
+
+    name: str
+    trains: frozenset[Role]
+    adapts: bool = False
 
 
-def default_epochs(linear: bool) -> int:
-    """The paper's: linear models take a full-batch step an epoch."""
-    return 10_000 if linear else 100
+INITIALIZATION = StageKind("initialization", frozenset(["components", *SHARED_ROLES]))
+# Without a structure to protect, the initial tasks' own parameters learn, too.
+WHOLE_INITIALIZATION = StageKind("initialization", INITIALIZATION.trains | {*TASK_ROLES})
+ASSIMILATION = StageKind("assimilation", frozenset(["candidate", *TASK_ROLES]))
+ADAPTATION = StageKind("adaptation", frozenset(["components", *SHARED_ROLES]), adapts=True)
+JOINT = StageKind("joint", ADAPTATION.trains | {*TASK_ROLES}, adapts=True)
 
 
 class Schedule(ABC):
+    """Which stage each epoch is."""
+
     @abstractmethod
-    def stages(self) -> list[StageName]:
+    def stages(self) -> list[StageKind]:
         """The stage of every epoch on one task."""
 
 
@@ -36,12 +52,12 @@ class Staged(Schedule):
             if getattr(self, name) < least:
                 raise SettingError(f"{name}={getattr(self, name)}; expected {least} or more")
 
-    def stages(self) -> list[StageName]:
-        stages: list[StageName] = []
+    def stages(self) -> list[StageKind]:
+        stages: list[StageKind] = []
         for i in range(1, self.struct_updates + 1):
-            stages.append("assimilation")
+            stages.append(ASSIMILATION)
             if i % self.adapt_freq == 0:
-                stages += ["adaptation"] * self.comp_updates
+                stages += [ADAPTATION] * self.comp_updates
         return stages
 
 
@@ -55,5 +71,5 @@ class Joint(Schedule):
         if self.epochs < 0:
             raise SettingError(f"epochs={self.epochs}; expected 0 or more")
 
-    def stages(self) -> list[StageName]:
-        return ["joint"] * self.epochs
+    def stages(self) -> list[StageKind]:
+        return [JOINT] * self.epochs

@@ -2,76 +2,99 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
 
 import torch
 
-from piaget.engine.compiled import CompileMode
-from piaget.errors import LoadError, SettingError
-from piaget.method.adaptation import (
-    Adaptation,
-    Frozen,
-    KroneckerEWC,
-    NaiveFineTuning,
-    Replay,
-    named_adaptation,
+from piaget.errors import SettingError
+from piaget.method.adaptation import ADAPTATIONS, Adaptation, Replay
+from piaget.method.choices import ALGORITHMS, CompileMode, check_settings
+from piaget.method.components import KINDS, Components
+from piaget.method.encoders import DECODERS, ENCODERS, Decoder, Encoder, LinearEncoder, NoDecoder
+from piaget.method.expansion import EXPANSIONS, ComponentDropout, Expansion, NoExpansion
+from piaget.method.model import Model
+from piaget.method.optimizer import (
+    OPTIMIZERS,
+    RATE_SCHEDULES,
+    STOP_RULES,
+    Optimizer,
+    RateSchedule,
+    StopRule,
 )
-from piaget.method.components import Components, Conv, Dense, Linear, named_components
-from piaget.method.expansion import ComponentDropout, Expansion, NoExpansion
-from piaget.method.model import DecoderMode, EncoderMode, Model
-from piaget.method.schedule import Joint, Schedule, Staged, default_epochs
-from piaget.method.structures import (
-    LinearCombination,
-    Monolithic,
-    SoftGating,
-    SoftOrdering,
-    Structure,
-    named_structure,
+from piaget.method.schedule import (
+    ASSIMILATION,
+    INITIALIZATION,
+    WHOLE_INITIALIZATION,
+    Joint,
+    Schedule,
+    Staged,
+    StageKind,
 )
+from piaget.method.structures import STRUCTURES, LinearCombination, Monolithic, Structure
 
-ALGORITHMS = ("dynamic", "compositional", "joint", "no-components")
+# Settings that are numbers of a part: which part's, and which field.
+NUMBERS_OF_PARTS = {
+    "width": ("components", "width"),
+    "channels": ("components", "channels"),
+    "padding": ("components", "padding"),
+    "dropout": ("components", "dropout"),
+    "weight_decay": ("optimizer", "weight_decay"),
+    "patience": ("stop", "epochs"),
+    "replay_size": ("adaptation", "size"),
+    "ewc_strength": ("adaptation", "strength"),
+    "threshold": ("expansion", "threshold"),
+}
 
 
 @dataclass(frozen=True)
 class Algorithm:
-    """A schedule and an expansion; `monolithic` replaces the structure by a single network."""
+    """When what learns: a schedule, and an expansion."""
 
     schedule: Schedule
     expansion: Expansion = NoExpansion()  # noqa: RUF009  (frozen, without state)
-    monolithic: bool = False
     name: str = "custom"
 
 
-def named_algorithm(name: str, epochs: int) -> Algorithm:
-    """The paper's algorithms for so many epochs a task; the last one adapts."""
-    if name not in ALGORITHMS:
-        raise SettingError(
-            f"algorithm={name!r}; expected one of {', '.join(ALGORITHMS)}, or an Algorithm object"
-        )
+def named_algorithm(name: str, epochs: int, adapt_every: int | None = None) -> Algorithm:
+    """The paper's algorithms for so many epochs a task; the last one (or every so-manieth) adapts."""
     if name in ("joint", "no-components"):
-        return Algorithm(Joint(epochs), monolithic=name == "no-components", name=name)
+        if adapt_every is not None:
+            raise SettingError(
+                f"adapt_every is no setting of the algorithm {name!r}: it adapts in every epoch"
+            )
+        return Algorithm(Joint(epochs), name=name)
     if epochs < 2:
         raise SettingError(f"epochs={epochs} with {name!r}; expected 2 or more, since the last one adapts")
+    every = epochs if adapt_every is None else adapt_every
+    if every < 2 or epochs % every:
+        allowed = ", ".join(str(n) for n in range(2, epochs + 1) if epochs % n == 0)
+        raise SettingError(f"adapt_every={every} with {epochs} epochs; expected one of {allowed}")
+    schedule = Staged(struct_updates=epochs - epochs // every, adapt_freq=every - 1, comp_updates=1)
     expansion = ComponentDropout() if name == "dynamic" else NoExpansion()
-    return Algorithm(Staged(epochs - 1, epochs - 1, 1), expansion, name=name)
+    return Algorithm(schedule, expansion, name=name)
 
 
 @dataclass(frozen=True)
 class Settings:
+    """All that a learner is made of, without a gap."""
+
     structure: Structure
     adaptation: Adaptation
     algorithm: Algorithm
     components: Components
     initial_components: int
     depth: int
-    encoder: EncoderMode
-    decoder: DecoderMode
+    encoder: Encoder
+    decoder: Decoder
     initial_tasks: int
     initial_epochs: int
-    batch_size: int | None
+    batch_size: int | None  # None: all samples at once
+    optimizer: Optimizer
     learning_rate: float
+    rate_schedule: RateSchedule
+    stop: StopRule
     seed: int
     device: str
     dtype: str
@@ -79,109 +102,138 @@ class Settings:
 
     @property
     def model(self) -> Model:
+        """The network, without parameters."""
         return Model(self.components, self.structure, self.depth, self.encoder, self.decoder)
 
     @property
     def torch_dtype(self) -> torch.dtype:
+        """The dtype of all parameters."""
         return getattr(torch, self.dtype)
 
     @property
     def method(self) -> str:
+        """structure/adaptation/algorithm, as rows have it."""
         return f"{self.structure.name}/{self.adaptation.name}/{self.algorithm.name}"
 
-    def stages(self) -> list[Any]:
+    @property
+    def initialization(self) -> StageKind:
+        """Who learns when the initial tasks are learned together."""
+        return INITIALIZATION if self.structure.fixed_initially else WHOLE_INITIALIZATION
+
+    def stages(self) -> list[StageKind]:
         """The stage of every epoch of a task; with frozen components, all of them assimilate."""
         stages = self.algorithm.schedule.stages()
-        if self.adaptation.trains_components:
-            return list(stages)
-        return ["assimilation"] * len(stages)
+        return stages if self.adaptation.trains_components else [ASSIMILATION] * len(stages)
 
 
-def check_device(device: str) -> None:
-    try:
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        message = str(error).splitlines()[0]
-        raise SettingError(f"device={device!r} cannot be used here: {message}") from error
+# --- from what was chosen -------------------------------------------------------------------------------
 
 
 def resolve(
-    *,
     structure: str | Structure,
     adaptation: str | Adaptation,
     algorithm: str | Algorithm,
-    components: str | Components | None,
-    initial_components: int,
-    depth: int | None,
-    encoder: EncoderMode | None,
-    decoder: DecoderMode,
-    epochs: int | None,
-    initial_tasks: int,
-    initial_epochs: int | None,
-    batch_size: int | Literal["all"] | None,
-    learning_rate: float,
-    seed: int,
-    device: str,
-    dtype: str,
-    compile: CompileMode,
+    choices: Mapping[str, Any],  # see choices.py
 ) -> Settings:
-    """Fills in the paper's values for what is not given, and checks that all fits together."""
-    counts = {"initial_components": initial_components, "depth": depth, "epochs": epochs}
-    counts |= {"initial_tasks": initial_tasks, "initial_epochs": initial_epochs}
-    if compile not in get_args(CompileMode):
-        raise SettingError(f"compile={compile!r}; expected auto, always or never")
-    _check_counts(counts | {"batch_size": None if batch_size == "all" else batch_size})
-    structure = named_structure(structure) if isinstance(structure, str) else structure
-    adaptation = named_adaptation(adaptation) if isinstance(adaptation, str) else adaptation
-    components = components or ("linear" if isinstance(structure, LinearCombination) else "dense")
-    components = named_components(components) if isinstance(components, str) else components
-    _check_classes(structure, adaptation, algorithm, components)
+    """Fills in the paper's values for what is not chosen, and checks that all fits together."""
+    chosen = check_settings(choices)
+    numbers = {name: chosen.pop(name) for name in NUMBERS_OF_PARTS if name in chosen}
+    structure = _part("structure", structure, STRUCTURES, Structure)
+    adaptation = _part("adaptation", adaptation, ADAPTATIONS, Adaptation)
+    usual = "linear" if isinstance(structure, LinearCombination) else "dense"
+    components = _part("components", chosen.pop("components", usual), KINDS, Components)
+    _check_linear(structure, components)
     linear = components.whole_model
-    epochs = epochs or default_epochs(linear)
-    algorithm = named_algorithm(algorithm, epochs) if isinstance(algorithm, str) else algorithm
-    structure = Monolithic() if algorithm.monolithic else structure
-    depth = depth or (1 if linear else initial_components)
-    batch_size = batch_size or ("all" if linear else 32)
-    if linear and adaptation == Replay():
-        adaptation = Replay(10)  # with all samples in one batch, "one batch" would be all of them
+    epochs = chosen.pop("epochs", None)
+    algorithm = _algorithm(algorithm, epochs or (10_000 if linear else 100), chosen)
+    encoder = chosen.pop("encoder", "none" if components.hidden is None else "learned")
+    decoder = chosen.pop("decoder", "learned")
+    stop = chosen.pop("stop", "patience" if "patience" in numbers else "never")
+    parts: dict[str, Any] = {
+        "components": components,
+        "adaptation": adaptation,
+        "expansion": algorithm.expansion,
+        "optimizer": _part("optimizer", chosen.pop("optimizer", "adam"), OPTIMIZERS, Optimizer),
+        "stop": _part("stop", stop, STOP_RULES, StopRule),
+    }
+    for name, value in numbers.items():
+        part, field = NUMBERS_OF_PARTS[name]
+        parts[part] = _changed(parts[part], name, field, value)
+    if linear and parts["adaptation"] == Replay():
+        parts["adaptation"] = Replay(10)  # with all samples in one batch, "one batch" would be all of them
+    structure = Monolithic() if algorithm.name == "no-components" else structure
+    initial_components = chosen.pop("initial_components", 4)
+    depth = chosen.pop("depth", 1 if linear else initial_components)
+    batch_size = chosen.pop("batch_size", "all" if linear else 32)
+    rate_schedule = chosen.pop("rate_schedule", "constant")
     settings = Settings(
         structure=structure,
-        adaptation=adaptation,
-        algorithm=algorithm,
-        components=components,
+        adaptation=parts["adaptation"],
+        algorithm=replace(algorithm, expansion=parts["expansion"]),
+        components=parts["components"],
         initial_components=depth if isinstance(structure, Monolithic) else initial_components,
         depth=depth,
-        encoder=encoder or ("none" if components.hidden is None else "learned"),
-        decoder=decoder,
-        initial_tasks=initial_tasks,
-        initial_epochs=initial_epochs or epochs,
+        encoder=_part("encoder", encoder, ENCODERS, Encoder),
+        decoder=NoDecoder() if linear else _part("decoder", decoder, DECODERS, Decoder),
+        initial_tasks=chosen.pop("initial_tasks", 4),
+        initial_epochs=chosen.pop("initial_epochs", epochs or len(algorithm.schedule.stages())),
         batch_size=None if batch_size == "all" else batch_size,
-        learning_rate=learning_rate,
-        seed=seed,
-        device=str(device),
-        dtype=dtype,
-        compile=compile,
+        optimizer=parts["optimizer"],
+        learning_rate=chosen.pop("learning_rate", 1e-3),
+        rate_schedule=_part("rate_schedule", rate_schedule, RATE_SCHEDULES, RateSchedule),
+        stop=parts["stop"],
+        seed=chosen.pop("seed", 0),
+        device=chosen.pop("device", "cpu"),
+        dtype=chosen.pop("dtype", "float32"),
+        compile=chosen.pop("compile", "auto"),
     )
+    assert not chosen, f"settings that nobody reads: {chosen}"
     _check_fit(settings)
     return settings
 
 
-def _check_counts(counts: dict[str, Any]) -> None:
-    for name, number in counts.items():
-        whole = isinstance(number, int) and not isinstance(number, bool)
-        if number is not None and (not whole or number < 1):
-            raise SettingError(f"{name}={number!r}; expected a whole number, 1 or more")
+P = TypeVar("P")
 
 
-def _check_classes(structure: Any, adaptation: Any, algorithm: Any, components: Any) -> None:
-    for name, part, kind in (
-        ("structure", structure, Structure),
-        ("adaptation", adaptation, Adaptation),
-        ("algorithm", algorithm, Algorithm),
-        ("components", components, Components),
-    ):
-        if not isinstance(part, kind) and not isinstance(part, str):
-            raise SettingError(f"{name}={part!r}; expected a name or an object of class {kind.__name__}")
+def _part(name: str, value: Any, known: Mapping[str, P], kind: Any) -> P:
+    """A part by its name, or the object itself."""
+    part: Any = known.get(value) if isinstance(value, str) else value
+    if isinstance(part, kind):
+        return part
+    raise SettingError(
+        f"{name}={value!r}; expected one of {', '.join(known)}, or an object of class {kind.__name__}"
+    )
+
+
+def _changed(part: Any, name: str, field: str, value: Any) -> Any:
+    if field not in {f.name for f in fields(part)}:
+        raise SettingError(f"{name} is no setting of {type(part).__name__}")
+    return replace(part, **{field: value})
+
+
+def _algorithm(algorithm: str | Algorithm, epochs: int, chosen: dict[str, Any]) -> Algorithm:
+    """By name or as it is given, with a schedule or an expansion that was chosen instead of its own."""
+    every = chosen.pop("adapt_every", None)
+    if isinstance(algorithm, str) and algorithm in ALGORITHMS:
+        algorithm = named_algorithm(algorithm, epochs, every)
+    elif not isinstance(algorithm, Algorithm):
+        raise SettingError(
+            f"algorithm={algorithm!r}; expected one of {', '.join(ALGORITHMS)}, or an object of class "
+            "Algorithm"
+        )
+    elif every is not None:
+        raise SettingError("adapt_every goes with an algorithm by name; an Algorithm has its own schedule")
+    if "schedule" in chosen:
+        schedules = {"staged": Staged(epochs - 1, max(epochs - 1, 1)), "joint": Joint(epochs)}
+        schedule = _part("schedule", chosen.pop("schedule"), schedules, Schedule)
+        algorithm = replace(algorithm, schedule=schedule)
+    if "expansion" in chosen:
+        expansion = _part("expansion", chosen.pop("expansion"), EXPANSIONS, Expansion)
+        algorithm = replace(algorithm, expansion=expansion)
+    return algorithm
+
+
+def _check_linear(structure: Structure, components: Components) -> None:
     linear = isinstance(structure, LinearCombination)
     if linear != components.whole_model and not isinstance(structure, Monolithic):
         raise SettingError(
@@ -198,80 +250,18 @@ def _check_fit(settings: Settings) -> None:
         )
     if not settings.learning_rate > 0:
         raise SettingError(f"learning_rate={settings.learning_rate!r}; expected a positive number")
-    if settings.encoder not in ("learned", "fixed", "shared", "none"):
-        raise SettingError(f"encoder={settings.encoder!r}; expected learned, fixed, shared or none")
-    if settings.decoder not in ("learned", "shared"):
-        raise SettingError(f"decoder={settings.decoder!r}; expected learned or shared")
-    if settings.dtype not in ("float32", "float64"):
-        raise SettingError(f"dtype={settings.dtype!r}; expected float32 or float64")
-    if settings.encoder != "none" and settings.components.hidden is None:
+    if isinstance(settings.encoder, LinearEncoder) and settings.components.hidden is None:
         raise SettingError(
-            f"encoder={settings.encoder!r} with {type(settings.components).__name__} components, which "
-            "take raw inputs; expected encoder='none'"
+            f"an encoder with {type(settings.components).__name__} components, which take raw inputs; "
+            "expected encoder='none', or one's own"
         )
     check_device(settings.device)
 
 
-# --- as JSON ------------------------------------------------------------------------------------
-
-PARTS: dict[str, type] = {
-    c.__name__: c
-    for c in (
-        LinearCombination, SoftOrdering, SoftGating, Monolithic,
-        NaiveFineTuning, Replay, KroneckerEWC, Frozen,
-        Algorithm, Staged, Joint, NoExpansion, ComponentDropout,
-        Dense, Conv, Linear,
-    )
-}  # fmt: skip
-
-
-def to_json(part: Any) -> Any:
-    """Settings as plain data. A part of the user's own is only named."""
-    if not dataclasses.is_dataclass(part) or isinstance(part, type):
-        if part is None or isinstance(part, bool | int | float | str):
-            return part
-        return {"custom": f"{type(part).__module__}.{type(part).__qualname__}"}
-    if type(part) is not Settings and PARTS.get(type(part).__name__) is not type(part):
-        return {"custom": f"{type(part).__module__}.{type(part).__qualname__}"}
-    fields = {f.name: to_json(getattr(part, f.name)) for f in dataclasses.fields(part)}
-    return {"part": type(part).__name__, **fields}
-
-
-def from_json(data: Any, given: dict[str, Any]) -> Settings:
-    """The inverse. `given` holds parts of the user's own by the name of the setting, or a device."""
-    names = {f.name for f in dataclasses.fields(Settings)}
-    if not isinstance(data, dict) or set(data) - {"part"} != names:
-        raise LoadError("the settings are incomplete or unknown")
-    own = {name for name in names if _custom(data[name]) is not None}
-    refused = set(given) - own - {"device", "compile"}
-    if refused:
-        raise LoadError(
-            f"{', '.join(sorted(refused))} cannot be given when loading: only the device, and parts of one's "
-            f"own that the learner was made with ({', '.join(sorted(own)) or 'none here'})"
-        )
-    for name in own - set(given):
-        raise LoadError(
-            f"the learner was made with {name}={_custom(data[name])}, which is not part of "
-            f"piaget; pass it again: Learner.load(folder, {name}=...)"
-        )
-    return Settings(**{name: given[name] if name in given else _build(data[name], name) for name in names})
-
-
-def _custom(value: Any) -> str | None:
-    """The name of a part of the user's own in a setting, also inside another part."""
-    if not isinstance(value, dict):
-        return None
-    found = value.get("custom") or next(filter(None, map(_custom, value.values())), None)
-    return None if found is None else str(found)
-
-
-def _build(value: Any, where: str) -> Any:
-    if not isinstance(value, dict):
-        return value
-    if value.get("part") not in PARTS:
-        raise LoadError(f"{where}: unknown part {value.get('part')!r}")
-    fields = {name: _build(v, name) for name, v in value.items() if name != "part"}
+def check_device(device: str) -> None:
+    """Raises an error if nothing can be computed there."""
     try:
-        return PARTS[value["part"]](**fields)
-    except TypeError as error:
-        raise LoadError(f"{where}: {error}") from error
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        message = str(error).splitlines()[0]
+        raise SettingError(f"device={device!r} cannot be used here: {message}") from error

@@ -1,6 +1,6 @@
 """Structures: how one task combines the components. One short class each.
 
-A structure is a frozen description; a task's own structure parameters are a tree. `visible`
+A structure is a frozen description; a task's own parameters of it are a dictionary of tensors. `visible`
 (k,) says which components the task may use: a component that is not visible has weight 0.
 """
 
@@ -17,13 +17,29 @@ from torch import Tensor
 
 from piaget.errors import SettingError
 from piaget.method.components import Components, Shape, uniform
-from piaget.method.trees import Tree
+from piaget.method.trees import Tensors
 
 Keep = Sequence[Tensor | None]  # per depth: dropout multipliers (B, k, *shape), or None
 
 
 def drop(outputs: Tensor, keep: Tensor | None) -> Tensor:
     return outputs if keep is None else keep * outputs  # in this order: it lies in memory as `keep` does
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What a new task's structure is drawn for."""
+
+    components: Components
+    shapes: Sequence[Shape]  # what enters depth 0, 1, ..., and what leaves the last one
+    k: int  # how many components there are
+    outputs: int  # columns that the task needs
+    dtype: torch.dtype
+
+    @property
+    def depth(self) -> int:
+        """How many components are applied one after the other."""
+        return len(self.shapes) - 1
 
 
 class Structure(ABC):
@@ -38,47 +54,46 @@ class Structure(ABC):
     fixed_initially: bool = True  # initial tasks keep random structures, encoders, decoders
 
     @abstractmethod
-    def draw(
-        self,
-        generator: torch.Generator,
-        kind: Components,
-        shapes: Sequence[Shape],
-        k: int,
-        outputs: int,
-        dtype: torch.dtype,
-    ) -> Tree:
-        """Parameters for a new task. shapes: what enters depth 0, 1, ..., and what leaves."""
+    def draw(self, generator: torch.Generator, frame: Frame) -> Tensors:
+        """Parameters for a new task."""
 
-    def draw_initial(self, generator: torch.Generator, drawn: list[Tree], k: int) -> list[Tree]:
+    def draw_initial(self, generator: torch.Generator, drawn: list[Tensors], k: int) -> list[Tensors]:
         """The fixed random structures of the initial tasks, from what `draw` gave them."""
         return drawn
 
-    def prepare(self, own: Tree, visible: Tensor) -> Tree:
+    def prepare(self, params: Tensors, visible: Tensor) -> Tensors:
         """What can be computed of the structure before any input is seen."""
-        return own
+        return params
 
     @abstractmethod
-    def weights(self, kind: Components, own: Tree, depth: int, h: Tensor, visible: Tensor) -> Tensor:
+    def weights(
+        self, components: Components, params: Tensors, depth: int, h: Tensor, visible: Tensor
+    ) -> Tensor:
         """The weights of components at one depth: (k,), or (B, k) if they depend on its input h.
 
-        `own` is what `prepare` returned.
+        `params` is what `prepare` returned.
         """
 
-    def mix(self, kind: Components, outputs: Tensor, weights: Tensor) -> Tensor:
-        """All component outputs (B, k, *shape) of one depth and their weights -> its output."""
-        return kind.mix(outputs, weights)
+    def mix(self, components: Components, outputs: Tensor, weights: Tensor) -> Tensor:
+        """All component outputs (B, k, *shape) of one depth and their weights -> their mixture."""
+        return components.mix(outputs, weights)
+
+    def transform(self, params: Tensors, depth: int, mixture: Tensor) -> Tensor:
+        """What a task does to the mixture (B, *shape) of one depth before it enters the next one."""
+        return mixture
 
     def combine(
-        self, kind: Components, own: Tree, depth: int, h: Tensor, outputs: Tensor, visible: Tensor
+        self, components: Components, params: Tensors, depth: int, h: Tensor, outputs: Tensor, visible: Tensor
     ) -> Tensor:
         """One depth: its input h and all component outputs -> its output."""
-        return self.mix(kind, outputs, self.weights(kind, own, depth, h, visible))
+        weights = self.weights(components, params, depth, h, visible)
+        return self.transform(params, depth, self.mix(components, outputs, weights))
 
     def body(
         self,
-        kind: Components,
-        params: Tree,
-        own: Tree,
+        components: Components,
+        stacked: Tensors,
+        params: Tensors,
         h: Tensor,
         keep: Keep,
         visible: Tensor,
@@ -87,37 +102,47 @@ class Structure(ABC):
     ) -> Tensor:
         """All depths: h (B, *shape) -> (B, *last shape). `first`: depth 0's outputs if known.
 
-        mixed: the samples are of different tasks; `own` and `visible` have a sample axis first.
+        stacked: the components' parameters, (k, ...).
+        mixed: the samples are of different tasks; `params` and `visible` have a sample axis first.
         Components are the same for all, so only how they are combined is done sample by sample.
         """
-        own = torch.func.vmap(self.prepare)(own, visible) if mixed else self.prepare(own, visible)
+        prepared = torch.func.vmap(self.prepare)(params, visible) if mixed else self.prepare(params, visible)
         for depth, kept in enumerate(keep):
-            outputs = first if first is not None and depth == 0 else kind.apply(params, h)
+            outputs = first if first is not None and depth == 0 else components.apply(stacked, h)
             outputs = drop(outputs, kept)
             if mixed:
-                h = torch.func.vmap(partial(self._combine_one, kind, depth))(own, h, outputs, visible)
+                one = partial(self._combine_one, components, depth)
+                h = torch.func.vmap(one)(prepared, h, outputs, visible)
             else:
-                h = self.combine(kind, own, depth, h, outputs, visible)
+                h = self.combine(components, prepared, depth, h, outputs, visible)
         return h
 
     def _combine_one(
-        self, kind: Components, depth: int, own: Tree, h: Tensor, outputs: Tensor, visible: Tensor
+        self,
+        components: Components,
+        depth: int,
+        params: Tensors,
+        h: Tensor,
+        outputs: Tensor,
+        visible: Tensor,
     ) -> Tensor:
-        return self.combine(kind, own, depth, h[None], outputs[None], visible)[0]
+        return self.combine(components, params, depth, h[None], outputs[None], visible)[0]
 
-    def first_outputs(self, kind: Components, params: Tree, h: Tensor) -> Tensor:
+    def first_outputs(self, components: Components, stacked: Tensors, h: Tensor) -> Tensor:
         """The outputs of depth 0 before dropout, (n, k, *shape), to be computed once."""
-        return kind.apply(params, h)
+        return components.apply(stacked, h)
 
     def noise_slots(self, k: int) -> int:
         """How many components' outputs are dropped out at each depth."""
         return k
 
-    def usage(self, kind: Components, own: Tree, visible: Tensor, inputs: Sequence[Tensor]) -> Tensor:
+    def usage(
+        self, components: Components, params: Tensors, visible: Tensor, inputs: Sequence[Tensor]
+    ) -> Tensor:
         """How the task weighs components: (k, depths). inputs: what entered each depth."""
-        own = self.prepare(own, visible)
-        found = [self.weights(kind, own, depth, h, visible) for depth, h in enumerate(inputs)]
-        return torch.stack([weights.mean(0) if weights.ndim > 1 else weights for weights in found], 1)
+        prepared = self.prepare(params, visible)
+        by_depth = [self.weights(components, prepared, depth, h, visible) for depth, h in enumerate(inputs)]
+        return torch.stack([weights.mean(0) if weights.ndim > 1 else weights for weights in by_depth], 1)
 
 
 @dataclass(frozen=True)
@@ -128,18 +153,10 @@ class SoftOrdering(Structure):
     axes = {"logits": 0}  # noqa: RUF012
     shares = True
 
-    def draw(
-        self,
-        generator: torch.Generator,
-        kind: Components,
-        shapes: Sequence[Shape],
-        k: int,
-        outputs: int,
-        dtype: torch.dtype,
-    ) -> Tree:
-        return {"logits": torch.ones(k, len(shapes) - 1, dtype=dtype)}
+    def draw(self, generator: torch.Generator, frame: Frame) -> Tensors:
+        return {"logits": torch.ones(frame.k, frame.depth, dtype=frame.dtype)}
 
-    def draw_initial(self, generator: torch.Generator, drawn: list[Tree], k: int) -> list[Tree]:
+    def draw_initial(self, generator: torch.Generator, drawn: list[Tensors], k: int) -> list[Tensors]:
         """Random one-hot at each depth, drawn again until every component occurs."""
         shape = (len(drawn), drawn[0]["logits"].shape[1])  # (tasks, depth)
         for _ in range(1000):
@@ -151,16 +168,18 @@ class SoftOrdering(Structure):
             chosen.view(-1)[places] = torch.randperm(k, generator=generator)[: len(places)]
         one_hot = torch.nn.functional.one_hot(chosen, k).transpose(1, 2).bool()  # (tasks, k, depth)
         return [
-            {"logits": own["logits"].masked_fill(~one, float("-inf"))}
-            for own, one in zip(drawn, one_hot, strict=True)
+            {"logits": params["logits"].masked_fill(~one, float("-inf"))}
+            for params, one in zip(drawn, one_hot, strict=True)
         ]
 
-    def prepare(self, own: Tree, visible: Tensor) -> Tree:
-        masked = own["logits"].masked_fill(~visible[:, None], float("-inf"))
+    def prepare(self, params: Tensors, visible: Tensor) -> Tensors:
+        masked = params["logits"].masked_fill(~visible[:, None], float("-inf"))
         return {"weights": masked.softmax(0)}
 
-    def weights(self, kind: Components, own: Tree, depth: int, h: Tensor, visible: Tensor) -> Tensor:
-        return own["weights"][:, depth]
+    def weights(
+        self, components: Components, params: Tensors, depth: int, h: Tensor, visible: Tensor
+    ) -> Tensor:
+        return params["weights"][:, depth]
 
 
 @dataclass(frozen=True)
@@ -176,31 +195,28 @@ class SoftGating(Structure):
     axes = {"weight": 1, "bias": 1}  # noqa: RUF012
     shares = True
 
-    def draw(
-        self,
-        generator: torch.Generator,
-        kind: Components,
-        shapes: Sequence[Shape],
-        k: int,
-        outputs: int,
-        dtype: torch.dtype,
-    ) -> Tree:
-        depth = len(shapes) - 1
-        own: Tree = {}
-        if kind.gated_by_network:
-            layers = [kind.draw(generator, shapes[0], dtype) for _ in range(depth)]
-            own["layers"] = {name: torch.stack([p[name] for p in layers]) for name in layers[0]}
-        features = math.prod(shapes[-1] if kind.gated_by_network else max(shapes[:-1], key=math.prod))
-        own["weight"] = uniform(generator, (depth, k, features), features, dtype)
-        own["bias"] = uniform(generator, (depth, k), features, dtype)
-        return own
+    def draw(self, generator: torch.Generator, frame: Frame) -> Tensors:
+        components, shapes, depth, k = frame.components, frame.shapes, frame.depth, frame.k
+        params: Tensors = {}
+        if components.gated_by_network:
+            layers = [components.draw(generator, shapes[0], frame.dtype) for _ in range(depth)]
+            params = {f"layers/{name}": torch.stack([p[name] for p in layers]) for name in layers[0]}
+        features = math.prod(shapes[-1] if components.gated_by_network else max(shapes[:-1], key=math.prod))
+        params["weight"] = uniform(generator, (depth, k, features), features, frame.dtype)
+        params["bias"] = uniform(generator, (depth, k), features, frame.dtype)
+        return params
 
-    def weights(self, kind: Components, own: Tree, depth: int, h: Tensor, visible: Tensor) -> Tensor:
-        if kind.gated_by_network:
-            for layer in range(depth, len(own["bias"])):
-                h = kind.apply_one({name: p[layer] for name, p in own["layers"].items()}, h)
+    def weights(
+        self, components: Components, params: Tensors, depth: int, h: Tensor, visible: Tensor
+    ) -> Tensor:
+        if components.gated_by_network:
+            layers = {n.removeprefix("layers/"): p for n, p in params.items() if n.startswith("layers/")}
+            for layer in range(depth, len(params["bias"])):
+                h = components.apply_one({name: p[layer] for name, p in layers.items()}, h)
         h = h.flatten(1)
-        logits = torch.nn.functional.linear(h, own["weight"][depth, :, : h.shape[1]], own["bias"][depth])
+        logits = torch.nn.functional.linear(
+            h, params["weight"][depth, :, : h.shape[1]], params["bias"][depth]
+        )
         return logits.masked_fill(~visible, float("-inf")).softmax(1)
 
 
@@ -213,36 +229,32 @@ class LinearCombination(Structure):
     output_axes = {"psi": 1}  # noqa: RUF012
     component_axis = 0
 
-    def draw(
-        self,
-        generator: torch.Generator,
-        kind: Components,
-        shapes: Sequence[Shape],
-        k: int,
-        outputs: int,
-        dtype: torch.dtype,
-    ) -> Tree:
-        return {"psi": torch.rand(k, outputs, dtype=dtype, generator=generator)}
+    def draw(self, generator: torch.Generator, frame: Frame) -> Tensors:
+        return {"psi": torch.rand(frame.k, frame.outputs, dtype=frame.dtype, generator=generator)}
 
-    def draw_initial(self, generator: torch.Generator, drawn: list[Tree], k: int) -> list[Tree]:
+    def draw_initial(self, generator: torch.Generator, drawn: list[Tensors], k: int) -> list[Tensors]:
         """Task t uses component t alone; with several outputs, output c uses t + c."""
         initial = []
-        for t, own in enumerate(drawn):
-            psi = torch.zeros_like(own["psi"])
+        for t, params in enumerate(drawn):
+            psi = torch.zeros_like(params["psi"])
             columns = torch.arange(psi.shape[1])
             psi[(t + columns) % k, columns] = 1
             initial.append({"psi": psi})
         return initial
 
-    def weights(self, kind: Components, own: Tree, depth: int, h: Tensor, visible: Tensor) -> Tensor:
+    def weights(
+        self, components: Components, params: Tensors, depth: int, h: Tensor, visible: Tensor
+    ) -> Tensor:
         """One column an output: (k, outputs)."""
-        return own["psi"].masked_fill(~visible[:, None], 0.0)
+        return params["psi"].masked_fill(~visible[:, None], 0.0)
 
-    def mix(self, kind: Components, outputs: Tensor, weights: Tensor) -> Tensor:
+    def mix(self, components: Components, outputs: Tensor, weights: Tensor) -> Tensor:
         return outputs @ weights
 
-    def usage(self, kind: Components, own: Tree, visible: Tensor, inputs: Sequence[Tensor]) -> Tensor:
-        return own["psi"]
+    def usage(
+        self, components: Components, params: Tensors, visible: Tensor, inputs: Sequence[Tensor]
+    ) -> Tensor:
+        return params["psi"]
 
 
 @dataclass(frozen=True)
@@ -254,27 +266,19 @@ class Monolithic(Structure):
     expandable = False
     fixed_initially = False  # there is no structure to protect: everything learns
 
-    def draw(
-        self,
-        generator: torch.Generator,
-        kind: Components,
-        shapes: Sequence[Shape],
-        k: int,
-        outputs: int,
-        dtype: torch.dtype,
-    ) -> Tree:
-        if kind.whole_model and outputs > 1:
+    def draw(self, generator: torch.Generator, frame: Frame) -> Tensors:
+        if frame.components.whole_model and frame.outputs > 1:
             raise SettingError(
-                f"a single linear model has one output, but the task has {outputs} classes; "
+                f"a single linear model has one output, but the task has {frame.outputs} classes; "
                 "expected binary or regression tasks, or dense components"
             )
         return {}
 
     def body(
         self,
-        kind: Components,
-        params: Tree,
-        own: Tree,
+        components: Components,
+        stacked: Tensors,
+        params: Tensors,
         h: Tensor,
         keep: Keep,
         visible: Tensor,
@@ -283,19 +287,21 @@ class Monolithic(Structure):
     ) -> Tensor:
         for depth, kept in enumerate(keep):
             known = first if depth == 0 else None
-            outputs = self._outputs(kind, params, depth, h) if known is None else known
+            outputs = self._outputs(components, stacked, depth, h) if known is None else known
             h = drop(outputs, kept)[:, 0]
         return h
 
-    def weights(self, kind: Components, own: Tree, depth: int, h: Tensor, visible: Tensor) -> Tensor:
+    def weights(
+        self, components: Components, params: Tensors, depth: int, h: Tensor, visible: Tensor
+    ) -> Tensor:
         return torch.arange(len(visible), device=visible.device).eq(depth).to(h.dtype)
 
-    def first_outputs(self, kind: Components, params: Tree, h: Tensor) -> Tensor:
-        return self._outputs(kind, params, 0, h)
+    def first_outputs(self, components: Components, stacked: Tensors, h: Tensor) -> Tensor:
+        return self._outputs(components, stacked, 0, h)
 
-    def _outputs(self, kind: Components, params: Tree, depth: int, h: Tensor) -> Tensor:
+    def _outputs(self, components: Components, stacked: Tensors, depth: int, h: Tensor) -> Tensor:
         """The one component of a depth: (B, 1, *shape)."""
-        return kind.apply_one({name: p[depth] for name, p in params.items()}, h)[:, None]
+        return components.apply_one({name: p[depth] for name, p in stacked.items()}, h)[:, None]
 
     def noise_slots(self, k: int) -> int:
         return 1
@@ -304,9 +310,3 @@ class Monolithic(Structure):
 STRUCTURES: dict[str, Structure] = {
     s.name: s for s in (LinearCombination(), SoftOrdering(), SoftGating(), Monolithic())
 }
-
-
-def named_structure(name: str) -> Structure:
-    if name not in STRUCTURES:
-        raise SettingError(f"structure={name!r}; expected one of {', '.join(STRUCTURES)}, or an object")
-    return STRUCTURES[name]

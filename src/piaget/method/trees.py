@@ -1,61 +1,47 @@
-"""Nested dictionaries of tensors ("trees"): the form in which all parameters travel."""
+"""Trees of tensors: the form in which parameters, batches and memory travel.
+
+A tree is a tensor, None, a dictionary of trees, or a tuple (mostly a NamedTuple) of trees. The parameters of
+one part (components, an encoder, a structure, a decoder) are always a flat dictionary, `Tensors`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from torch import Tensor
 
-Tree = dict[str, Any]  # str -> Tensor | Tree
+Tensors = dict[str, Tensor]
+T = TypeVar("T")  # a tree, whose form is kept
 
 
-def map_tree(function: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
+def map_tree(function: Callable[..., Any], tree: T, *others: Any) -> T:
     """Applies `function` leaf by leaf to trees of the same form."""
-    return {
-        key: map_tree(function, value, *(other[key] for other in others))
-        if isinstance(value, dict)
-        else function(value, *(other[key] for other in others))
-        for key, value in tree.items()
-    }
+    if isinstance(tree, Tensor):
+        return function(tree, *others)
+    mapped: Any = None
+    if isinstance(tree, dict):
+        mapped = {key: map_tree(function, tree[key], *(other[key] for other in others)) for key in tree}
+    elif tree is not None:
+        assert isinstance(tree, tuple)
+        branches = [map_tree(function, *branch) for branch in zip(tree, *others, strict=True)]
+        mapped = type(tree)(*branches) if hasattr(tree, "_fields") else tuple(branches)
+    return mapped
 
 
-def leaves(tree: Tree) -> Iterator[Tensor]:
-    """The tensors of a tree, in the order of its keys."""
-    for value in tree.values():
-        if isinstance(value, dict):
-            yield from leaves(value)
-        else:
-            yield value
+def leaves(tree: Any) -> Iterator[Tensor]:
+    """The tensors of a tree, in order."""
+    if isinstance(tree, Tensor):
+        yield tree
+    elif tree is not None:
+        for branch in tree.values() if isinstance(tree, dict) else tree:
+            yield from leaves(branch)
 
 
-def rebuild(like: Tree, tensors: Iterable[Tensor]) -> Tree:
+def rebuild(like: T, tensors: Iterable[Tensor]) -> T:
     """A tree of this form from its leaves."""
-    found = iter(tensors)
-    return map_tree(lambda _: next(found), like)
-
-
-def flatten(tree: Tree, prefix: str = "") -> dict[str, Tensor]:
-    """{"a": {"b": t}} -> {"a/b": t}, for files."""
-    flat: dict[str, Tensor] = {}
-    for key, value in tree.items():
-        if isinstance(value, dict):
-            flat.update(flatten(value, f"{prefix}{key}/"))
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat
-
-
-def unflatten(flat: dict[str, Tensor]) -> Tree:
-    """The inverse of `flatten` (empty sub-trees are not restored)."""
-    tree: Tree = {}
-    for name, value in flat.items():
-        *path, last = name.split("/")
-        node = tree
-        for part in path:
-            node = node.setdefault(part, {})
-        node[last] = value
-    return tree
+    remaining = iter(tensors)
+    return map_tree(lambda _: next(remaining), like)
 
 
 def rounded(size: int, parts: int = 8) -> int:

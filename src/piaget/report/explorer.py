@@ -16,11 +16,13 @@ from piaget.errors import DataError, PiagetError
 from piaget.lab.making import make_stream
 from piaget.learner import Learner
 from piaget.method.components import Dense
+from piaget.method.encoders import LinearDecoder, LinearEncoder
 from piaget.report.groups import Group
 from piaget.report.page_data import Explorer, ExplorerTask
 from piaget.report.reading import Run
 from piaget.report.statistics import spread
 from piaget.scoring import probing
+from piaget.scoring.scores import Encoded
 
 INTENSITIES = [i / 10 for i in range(11)]
 TASKS = 8  # of a stream, at most, for which a grid is computed
@@ -66,11 +68,9 @@ def grid(opened: Opened, unit: float) -> Explorer:
     made = []
     for task in (opened.tasks[i] for i in spread(len(opened.tasks), TASKS)):
         weights = probing.weights(learner, task)  # (depths, k)
-        data, known = probing.sample(learner, task), learner._record(task).k
+        data, known = probing.sample(learner, task), learner.record(task).k
 
-        def score(
-            change: probing.Change | None, task: Task = task, data: probing.Data = data
-        ) -> float | None:
+        def score(change: probing.Change | None, task: Task = task, data: Encoded = data) -> float | None:
             return rounded(probing.score(learner, task, data, change) * unit)
 
         scores = [
@@ -106,8 +106,10 @@ def is_pixels(opened: Opened) -> bool:
     """A picture is computed from a row and a column, by parts that all tasks share."""
     settings = opened.learner.settings
     return (
-        settings.encoder == "shared"
-        and settings.decoder == "shared"
+        isinstance(settings.encoder, LinearEncoder)
+        and isinstance(settings.decoder, LinearDecoder)
+        and settings.encoder.shared
+        and settings.decoder.shared
         and isinstance(settings.components, Dense)
         and settings.structure.name == "soft-ordering"
         and opened.tasks[0].input_shape == (2,)
@@ -123,19 +125,19 @@ def _side(task: Task) -> tuple[int, int] | None:
 
 
 def pixels(opened: Opened) -> Explorer:
-    learner, state, first = opened.learner, opened.learner._state, opened.tasks[0]
+    learner, state, first = opened.learner, opened.learner.state, opened.tasks[0]
     settings = learner.settings
     assert isinstance(settings.components, Dense)
-    io, components = state.io, state.components
+    shared, components = state.shared, state.components
     inputs = first.train.x.float()
     parts = [
         inputs,
-        io["encoder"]["weight"],
-        io["encoder"]["bias"],
+        shared.encoder["weight"],
+        shared.encoder["bias"],
         components["weight"],
         components["bias"],
-        io["decoder"]["weight"][:, :1],
-        io["decoder"]["bias"][:1],
+        shared.decoder["weight"][:, :1],
+        shared.decoder["bias"][:1],
     ]
     flat = np.concatenate([part.detach().cpu().float().numpy().ravel() for part in parts]).astype("<f4")
     made = []
@@ -167,7 +169,7 @@ def pictures(opened: Opened, task: Task, component: int, intensities: Sequence[f
     """The picture with a component at each depth at each intensity: (depths, intensities, rows, columns)."""
     learner, side = opened.learner, _side(task)
     assert side is not None
-    x, known = task.train.x, learner._record(task).k
+    x, known = task.train.x, learner.record(task).k
     found = [
         [
             probing.altered(

@@ -6,25 +6,37 @@ A change is a function of a depth and the weights at that depth, (k,), (B, k) or
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
 
 import torch
 from torch import Tensor
 
 from piaget.data.tasks import Split, Task
-from piaget.knowledge.state import params_of
-from piaget.learner import Learner
-from piaget.method.components import Components, Shape
+from piaget.knowledge.state import State
+from piaget.method.components import Components
 from piaget.method.objective import metric_name
-from piaget.method.structures import Structure
-from piaget.method.trees import Tree
-from piaget.scoring import watch as evaluation
+from piaget.method.settings import Settings
+from piaget.method.structures import Frame, Structure
+from piaget.method.trees import Tensors
 from piaget.scoring.rows import CONSISTENCY, REMOVAL, STRUCTURE, Row
+from piaget.scoring.scores import Encoded, TaskNetwork
 from piaget.scoring.watch import Watch
 
 Change = Callable[[int, Tensor], Tensor]
+
+
+class Learned(Protocol):
+    """A learner, as far as it is looked at here."""
+
+    settings: Settings
+    state: State
+
+
+L = TypeVar("L", bound=Learned)
 
 SAMPLES = 200  # of a task, to measure what components do to features
 
@@ -44,28 +56,34 @@ class Altered(Structure):
     def output_axes(self) -> dict[str, int]:  # type: ignore[override]
         return self.inner.output_axes
 
-    def draw(
-        self, generator: torch.Generator, kind: Components, shapes: Sequence[Shape], k: int, outputs: int,
-        dtype: torch.dtype,
-    ) -> Tree:  # fmt: skip
-        return self.inner.draw(generator, kind, shapes, k, outputs, dtype)
+    def draw(self, generator: torch.Generator, frame: Frame) -> Tensors:
+        return self.inner.draw(generator, frame)
 
-    def prepare(self, own: Tree, visible: Tensor) -> Tree:
-        return self.inner.prepare(own, visible)
+    def prepare(self, params: Tensors, visible: Tensor) -> Tensors:
+        return self.inner.prepare(params, visible)
 
-    def weights(self, kind: Components, own: Tree, depth: int, h: Tensor, visible: Tensor) -> Tensor:
-        return self.change(depth, self.inner.weights(kind, own, depth, h, visible))
+    def weights(
+        self, components: Components, params: Tensors, depth: int, h: Tensor, visible: Tensor
+    ) -> Tensor:
+        return self.change(depth, self.inner.weights(components, params, depth, h, visible))
 
-    def mix(self, kind: Components, outputs: Tensor, weights: Tensor) -> Tensor:
-        return self.inner.mix(kind, outputs, weights)
+    def mix(self, components: Components, outputs: Tensor, weights: Tensor) -> Tensor:
+        return self.inner.mix(components, outputs, weights)
+
+    def transform(self, params: Tensors, depth: int, mixture: Tensor) -> Tensor:
+        return self.inner.transform(params, depth, mixture)
 
 
-def altered(learner: Learner, change: Change) -> Learner:
+def altered(learner: L, change: Change) -> L:
     """A learner with the same knowledge, whose structures are changed. It is for looking only."""
-    made = Learner.__new__(Learner)
-    settings = replace(learner.settings, structure=Altered(learner.settings.structure, change))
-    made._set(settings, learner._state)
-    return made
+    shown = copy.copy(learner)
+    shown.settings = replace(learner.settings, structure=Altered(learner.settings.structure, change))
+    return shown
+
+
+def network(learner: Learned, task: Task) -> TaskNetwork:
+    """A task's network, as the learner knows it now."""
+    return TaskNetwork(learner.settings, learner.state, learner.state.records[task.name])
 
 
 def at_intensity(structure: Structure, component: int, intensity: float, depth: int, known: int) -> Change:
@@ -114,52 +132,48 @@ def _index(component: int, weights: Tensor) -> Tensor:
 
 # --- measuring ----------------------------------------------------------------------------------------------
 
-Data = tuple[Tensor, Tensor]  # what enters depth 0, and targets
 
-
-def sample(learner: Learner, task: Task, samples: int = SAMPLES) -> Data:
+def sample(learner: Learned, task: Task, samples: int = SAMPLES) -> Encoded:
     """A task's test data (or what it has), encoded; so many samples at most, evenly spaced."""
     split = task.test or task.validation or task.train
     if len(split) > samples:
         chosen = torch.linspace(0, len(split) - 1, samples).long()
         split = Split(split.x[chosen], split.y[chosen])
-    record = learner._record(task)
-    return evaluation.encoded(learner.settings, learner._state, record, split)
+    return network(learner, task).encoded(split)
 
 
-def score(learner: Learner, task: Task, data: Data, change: Change | None = None) -> float:
+def score(learner: Learned, task: Task, data: Encoded, change: Change | None = None) -> float:
     """The task's accuracy, or error, with its structure changed."""
-    settings = learner.settings if change is None else altered(learner, change).settings
-    record = learner._record(task)
-    return evaluation.scores(settings, learner._state, record, data)[metric_name(record.kind)]
+    return network(learner if change is None else altered(learner, change), task).score(data)
 
 
-def weights(learner: Learner, task: Task) -> Tensor:
+def weights(learner: Learned, task: Task) -> Tensor:
     """How the task weighs components, (depths, k), as `Learner.structures` has it; 0 for later components."""
-    usage = learner.structures()[task.name].T  # (depths, k when it was learned)
+    usage = learner.state.records[task.name].usage  # (k when it was learned, depths)
+    assert usage is not None
+    usage = usage.T
     if len(usage) != learner.settings.depth:  # linear combinations with several outputs: one depth
         usage = usage.abs().mean(0, keepdim=True)
-    return torch.nn.functional.pad(usage, (0, learner.components - usage.shape[1]))
+    return torch.nn.functional.pad(usage, (0, learner.state.k - usage.shape[1]))
 
 
 @torch.no_grad()
-def effects(learner: Learner, task: Task) -> Tensor:
+def effects(learner: Learned, task: Task) -> Tensor:
     """What each component does at each depth: (k, depths, features); nan for those that the task may not use.
 
     The effect is how much the features that leave the last depth change, on average over samples, when the
     component has all the weight of that depth, compared with having none of it.
     """
-    settings, state, record = learner.settings, learner._state, learner._record(task)
+    settings, state, record = learner.settings, learner.state, learner.state.records[task.name]
     h, _ = sample(learner, task)
-    params = params_of(state, record, settings.structure)
+    params = state.params(record, settings.model)
     visible = record.visible(state.k).to(h.device)
 
     def features(change: Change) -> Tensor:
         structure = Altered(settings.structure, change)
         keep = [None] * settings.depth
-        own = params["own"]["structure"]
-        found = structure.body(settings.components, params["components"], own, h, keep, visible)
-        return found.flatten(2).mean(2).mean(0) if found.ndim > 2 else found.mean(0)
+        left = structure.body(settings.components, params.components, params.task.structure, h, keep, visible)
+        return left.flatten(2).mean(2).mean(0) if left.ndim > 2 else left.mean(0)
 
     found = []
     for component in range(state.k):
@@ -198,39 +212,31 @@ def consistency(effects: Sequence[Tensor], weights: Sequence[Tensor]) -> list[fl
     return found
 
 
-def rows(learner: Learner, tasks: Sequence[Task]) -> Iterator[Row]:
-    """What a finished run's table tells of its components: structures, scores without each of them,
+def rows(learner: Learned, tasks: Sequence[Task]) -> Iterator[Row]:
+    """What a finished run's rows tell of its components: structures, scores without each of them,
     consistency."""
-    structure, state = learner.settings.structure, learner._state
-    known = [task for task in tasks if task.name in learner.tasks]
-    if not structure.axes or not known or not learner.components:
+    settings, state = learner.settings, learner.state
+    busy = state.progress.tasks if state.progress is not None else []
+    known = [task for task in tasks if task.name in state.records and task.name not in busy]
+    if not settings.structure.axes or not known or not state.k:
         return  # no components to choose from
-    watch, last = Watch(learner.settings, state, []), known[-1].name
-    epoch = len(learner.settings.stages())
-
-    def add(
-        stage: str, task: str, split: str, metric: str, value: float, component: int, depth: int | None = None
-    ) -> Row:
-        stream = state.records[last].stream
-        watch.add(stream, last, epoch, stage, task, split, metric, value, component, depth)
-        return watch.rows[-1]
-
+    watch, last, epoch = Watch(settings, state, []), known[-1].name, len(settings.stages())
     for task in known:
-        used = weights(learner, task).T[: learner._record(task).k]
+        used = weights(learner, task).T[: state.records[task.name].k]
         for component, of_depths in enumerate(used.tolist()):
             for depth, weight in enumerate(of_depths):
-                yield add(STRUCTURE, task.name, "", "weight", weight, component, depth)
+                yield watch.add(last, epoch, STRUCTURE, "weight", weight, task.name, "", component, depth)
     for task in known:
-        record = learner._record(task)
+        record = state.records[task.name]
         if task.test is not None:
-            data = evaluation.encoded(learner.settings, state, record, task.test)
-            for component in range(int(record.visible(state.k).sum())):
-                value = score(learner, task, data, removed(structure, component))
-                metric = f"{metric_name(record.kind)} without component"
-                yield add(REMOVAL, task.name, "test", metric, value, component)
-    if structure.shares:
+            data = network(learner, task).encoded(task.test)
+            metric = f"{metric_name(record.kind)} without component"
+            for component in range(record.k):
+                value = score(learner, task, data, removed(settings.structure, component))
+                yield watch.add(last, epoch, REMOVAL, metric, value, task.name, "test", component)
+    if settings.structure.shares:
         everywhere = [weights(learner, task).T for task in known]
-        found = consistency([effects(learner, task) for task in known], everywhere)
-        for component, value in enumerate(found):
+        of_components = consistency([effects(learner, task) for task in known], everywhere)
+        for component, value in enumerate(of_components):
             if not math.isnan(value):
-                yield add(CONSISTENCY, "", "", "consistency", value, component)
+                yield watch.add(last, epoch, CONSISTENCY, "consistency", value, component=component)

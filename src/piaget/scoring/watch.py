@@ -1,121 +1,42 @@
-"""Scores of a learner, as tidy record rows: one number each, with all it depends on beside it."""
+"""Evaluating a learner while it learns, and collecting the rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 
-import numpy as np
-import torch
-from torch import Tensor
-
-from piaget.data.columns import is_table
-from piaget.data.encoding import Scaling
 from piaget.data.tasks import Split, Task
 from piaget.errors import SettingError, TaskError
-from piaget.knowledge.state import State, TaskRecord, params_of
+from piaget.knowledge.state import State, TaskRecord
 from piaget.method import objective
-from piaget.method.schedule import StageName
+from piaget.method.expansion import Evidence
 from piaget.method.settings import Settings
-from piaget.method.trees import map_tree
 from piaget.scoring.rows import EXPANSION, Row
+from piaget.scoring.scores import Encoded, TaskNetwork
 
 KEPT = 2**29  # bytes of encoded test data kept while a task is learned
 
 
 @dataclass(frozen=True)
 class EpochReport:
-    """What a progress display is told after each epoch."""
+    """What is told after each epoch.
+
+    `score("validation")`, or of "train" or "test", is the score of the tasks being learned (their mean, if
+    they are several): accuracy, or error in the user's units. It is computed when it is asked for.
+    """
 
     seed: int
     task: str
-    stage: StageName
+    stage: str
     epoch: int
     epochs: int
     components: int
+    score: Callable[[str], float] = field(repr=False, compare=False)
 
 
-OnEpoch = Callable[[EpochReport], None]
+OnEpoch = Callable[[EpochReport], bool | None]  # True: the stage of now ends here
 OnRow = Callable[[Row], None]
-
-
-def tensors(settings: Settings, split: Split, scaling: Scaling) -> tuple[Tensor, Tensor]:
-    """A split's inputs and targets, where and as the learner computes."""
-    y = scaling.targets(split.y)
-    y = y.to(settings.torch_dtype) if y.is_floating_point() else y
-    return scaling.inputs(split.x, settings.device, settings.torch_dtype), y.to(settings.device)
-
-
-def inputs_of(settings: Settings, record: TaskRecord, x: Any) -> Tensor:
-    """A user's inputs for a task that was learned: checked, encoded, and as the learner computes."""
-    if record.encoding is not None and is_table(x):
-        x = record.encoding.encode(x)
-    try:
-        inputs = torch.as_tensor(x if isinstance(x, Tensor) else np.asarray(x))
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise TaskError(f"task {record.name!r}: inputs are no array of numbers: {error}") from error
-    if tuple(inputs.shape[1:]) != tuple(record.input_shape):
-        raise TaskError(
-            f"task {record.name!r}: inputs have shape {tuple(inputs.shape)}; expected "
-            f"(samples, {', '.join(map(str, record.input_shape))})"
-        )
-    if record.scaling.divisor != 1 and inputs.is_floating_point() and bool((inputs > 1).any()):
-        raise TaskError(
-            f"task {record.name!r}: inputs are fractions up to {float(inputs.max()):g}; expected bytes, "
-            f"as in training, or fractions that are divided by {record.scaling.divisor:g}"
-        )
-    inputs = record.scaling.inputs(inputs, settings.device, settings.torch_dtype)
-    if not bool(torch.isfinite(inputs).all()):
-        raise TaskError(f"task {record.name!r}: NaN or infinite inputs; expected finite numbers")
-    return inputs
-
-
-def outputs(settings: Settings, state: State, record: TaskRecord, x: Tensor) -> Tensor:
-    """A task's output columns (n, columns)."""
-    return _outputs(settings, state, record, encode(settings, state, record, x))
-
-
-def encode(settings: Settings, state: State, record: TaskRecord, x: Tensor) -> Tensor:
-    """What enters depth 0."""
-    model = settings.model
-    with torch.no_grad():
-        return model.encode(model.encoder_of(params_of(state, record, model.structure)), x)
-
-
-def _outputs(
-    settings: Settings, state: State, record: TaskRecord, h: Tensor, components: int | None = None
-) -> Tensor:
-    visible = record.visible(state.k)
-    if components is not None:
-        visible &= torch.arange(state.k) < components
-    model = settings.model
-    out = model.outputs_of_encoded(params_of(state, record, model.structure), h, visible.to(h.device))
-    return out[:, : record.outputs]  # a shared decoder may have more
-
-
-Encoded = tuple[Tensor, Tensor]  # what enters depth 0, and targets
-
-
-def encoded(settings: Settings, state: State, record: TaskRecord, split: Split) -> Encoded:
-    x, y = tensors(settings, split, record.scaling)
-    return encode(settings, state, record, x), y
-
-
-def scores(
-    settings: Settings, state: State, record: TaskRecord, data: Encoded, components: int | None = None
-) -> dict[str, float]:
-    """A task's score (in the user's units) and loss; `components`: with only the first so many of them."""
-    h, y = data
-    out = _outputs(settings, state, record, h, components)
-    width = out.shape[1]
-    rows = objective.target_rows(record.kind, y, width, out.dtype)
-    task = map_tree(lambda t: t.to(h.device), objective.describe(record.kind, record.classes, width))
-    losses = objective.sample_losses(out, rows["column"], rows["value"], task)
-    return {
-        objective.metric_name(record.kind): objective.score(record.kind, out, y) * record.scaling.spread,
-        "loss": float(losses.mean()),
-    }
 
 
 class Watch:
@@ -135,93 +56,113 @@ class Watch:
         if every is not None and every < 1:
             raise SettingError(f"every={every}; expected a number of epochs, 1 or more")
         for task in self.tasks:
-            record = state.records.get(task.name)
-            if record is None:
-                continue
-            if tuple(record.input_shape) != task.input_shape:
-                raise TaskError(
-                    f"task {task.name!r}: it is to be evaluated on inputs of shape {task.input_shape}, "
-                    f"but was learned with {tuple(record.input_shape)}"
-                )
-            if (record.scaling, record.encoding) != (task.scaling, task.encoding):
-                raise TaskError(
-                    f"task {task.name!r}: it is to be evaluated on data that is scaled or encoded otherwise "
-                    "than what it was learned with; give from_table the learner's encoding"
-                )
+            self._check(task)
         self.rows: list[Row] = []
         self._kept: dict[tuple[str, str], Encoded] = {}  # of tasks whose encoder does not change any more
 
+    def _check(self, task: Task) -> None:
+        """Is it the task that was learned?"""
+        record = self.state.records.get(task.name)
+        if record is None:
+            return
+        if tuple(record.input_shape) != task.input_shape:
+            raise TaskError(
+                f"task {task.name!r}: it is to be evaluated on inputs of shape {task.input_shape}, "
+                f"but was learned with {tuple(record.input_shape)}"
+            )
+        if (record.scaling, record.encoding) != (task.scaling, task.encoding):
+            raise TaskError(
+                f"task {task.name!r}: it is to be evaluated on data that is scaled or encoded otherwise "
+                "than what it was learned with; give from_table the learner's encoding"
+            )
+
+    # --- while a task is learned ------------------------------------------------------------------
+
     def due(self, epoch: int) -> bool:
+        """Is an evaluation due after this epoch?"""
         return self.every is not None and epoch % self.every == 0
 
-    def epoch(self, name: StageName, task: str, epoch: int, epochs: int) -> None:
-        """After each epoch; if an evaluation is due, the state must be up to date."""
+    def epoch(
+        self, stage: str, tasks: Sequence[Task], epoch: int, epochs: int, refresh: Callable[[], None]
+    ) -> bool:
+        """After each epoch; True: the stage is to end here. `refresh` brings the state up to date."""
+        last = tasks[-1].name
         if self.due(epoch) and epoch < epochs:
-            self.evaluate(name, epoch, task)
-        if self.on_epoch is not None:
-            progress = self.state.progress
-            candidates = int(progress is not None and progress.candidate)  # not yet a component
-            k = self.state.k - candidates
-            report = EpochReport(self.settings.seed, task, name, epoch, epochs, k)
-            self.on_epoch(report)
+            self.evaluate(stage, epoch, last)
+        if self.on_epoch is None:
+            return False
+        progress = self.state.progress
+        candidates = int(progress is not None and progress.candidate)  # not yet a component
+
+        def score(split: str) -> float:
+            refresh()
+            return self.mean_score(tasks, split)
+
+        k = self.state.k - candidates
+        return self.on_epoch(EpochReport(self.settings.seed, last, stage, epoch, epochs, k, score)) is True
+
+    def mean_score(self, tasks: Sequence[Task], split: str) -> float:
+        """The mean score of these tasks on a split that they all have."""
+        scores = []
+        for task in tasks:
+            data = getattr(task, split, None)
+            if not isinstance(data, Split):
+                raise TaskError(f"task {task.name!r} has no {split} data to score")
+            record = self.state.records[task.name]
+            scores.append(self._network(record).score(self._encoded(task.name, record, split, data)))
+        return statistics.fmean(scores)
+
+    def gain(self, tasks: Sequence[Task]) -> float:
+        """The validation score of the tasks being learned, more being better."""
+        score = self.mean_score(tasks, "validation")
+        return -score if tasks[-1].kind == "regression" else score
+
+    # --- rows ---------------------------------------------------------------------------------------
 
     def evaluate(self, stage: str, epoch: int, trained: str, split: str = "test") -> list[Row]:
         """Scores on all tasks that are watched and known, and the number of components."""
         for task in self.tasks:
             record, data = self.state.records.get(task.name), getattr(task, split)
             if record is not None and data is not None:
-                seen = self._encoded(task.name, record, split, data)
-                for metric, value in scores(self.settings, self.state, record, seen).items():
-                    self.add(record.stream, trained, epoch, stage, task.name, split, metric, value)
-        stream = self.state.records[trained].stream
-        self.add(stream, trained, epoch, stage, "", "", "components", float(self.state.k))
+                scores = self._network(record).scores(self._encoded(task.name, record, split, data))
+                for metric, value in scores.items():
+                    self.add(trained, epoch, stage, metric, value, task.name, split)
+        self.add(trained, epoch, stage, "components", float(self.state.k))
         return self.rows
 
-    def _encoded(self, name: str, record: TaskRecord, split: str, data: Split) -> Encoded:
-        """Encoded once, where that stays the same, and while there is room."""
-        if (name, split) in self._kept:
-            return self._kept[name, split]
-        found = encoded(self.settings, self.state, record, data)
-        busy = self.state.progress.tasks if self.state.progress is not None else []
-        mode = self.settings.encoder
-        constant = mode in ("fixed", "none") or (mode == "learned" and name not in busy)
-        size = sum(h.numel() * h.element_size() for h, _ in [*self._kept.values(), found])
-        if constant and size <= KEPT:
-            self._kept[name, split] = found
-        return found
-
-    def decision(self, record: TaskRecord, with_it: float, without: float, kept: bool) -> None:
+    def decision(self, record: TaskRecord, evidence: Evidence, kept: bool) -> None:
         """The rows about a candidate component."""
-        metric, epoch = objective.metric_name(record.kind), len(self.settings.stages())
-        values = {f"{metric} with candidate": with_it, f"{metric} without candidate": without, "kept": kept}
-        for name, value in values.items():
-            self.add(
-                record.stream,
-                record.name,
-                epoch,
-                EXPANSION,
-                record.name,
-                "validation",
-                name,
-                float(value),
-                component=self.state.k - 1,
-            )
+        metric, spread = objective.metric_name(record.kind), record.scaling.spread
+        with_candidate, without = (score * spread for score in evidence.scores)
+        values = {
+            f"{metric} with candidate": with_candidate,
+            f"{metric} without candidate": without,
+            "kept": float(kept),
+        }
+        epoch, name = len(self.settings.stages()), record.name
+        for metric, value in values.items():
+            self.add(name, epoch, EXPANSION, metric, value, name, "validation", self.state.k - 1)
+
+    def counts(self, stage: str, epoch: int, trained: str, counts: dict[str, float]) -> None:
+        """What the adaptation counted while a task was learned."""
+        for name, count in counts.items():
+            self.add(trained, epoch, stage, name, count)
 
     def add(
         self,
-        stream: str,
         trained: str,
         epoch: int,
         stage: str,
-        evaluated: str,
-        split: str,
         metric: str,
         value: float,
+        evaluated: str = "",
+        split: str = "",
         component: int | None = None,
         depth: int | None = None,
-    ) -> None:
+    ) -> Row:
+        """One row."""
         row = Row(
-            stream=stream,
+            stream=self.state.records[evaluated or trained].stream,
             method=self.settings.method,
             seed=self.settings.seed,
             trained=trained,
@@ -237,3 +178,20 @@ class Watch:
         self.rows.append(row)
         if self.on_row is not None:
             self.on_row(row)
+        return row
+
+    def _network(self, record: TaskRecord) -> TaskNetwork:
+        return TaskNetwork(self.settings, self.state, record)
+
+    def _encoded(self, name: str, record: TaskRecord, split: str, data: Split) -> Encoded:
+        """Encoded once, where that stays the same, and while there is room."""
+        if (name, split) in self._kept:
+            return self._kept[name, split]
+        encoded = self._network(record).encoded(data)
+        busy = self.state.progress.tasks if self.state.progress is not None else []
+        encoder = self.settings.encoder
+        constant = not encoder.learns or (not encoder.shared and name not in busy)
+        size = sum(e.h.numel() * e.h.element_size() for e in [*self._kept.values(), encoded])
+        if constant and size <= KEPT:
+            self._kept[name, split] = encoded
+        return encoded

@@ -1,0 +1,144 @@
+"""The loss of one batch of one run: a pure function of tensors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from piaget.engine.noise import unpack
+from piaget.method.adaptation import Adaptation, Replayed
+from piaget.method.components import Shape
+from piaget.method.model import Model
+from piaget.method.objective import OutputForm, Targets, sample_losses
+from piaget.method.parameters import Params, Role, SharedParams, TaskParams
+from piaget.method.trees import Tensors, map_tree
+
+Groups = dict[Role, Tensors]  # all parameters of a network, by role; `candidate` only while one is tried
+
+
+class Rows(NamedTuple):
+    """Samples: all that a stage may draw (n, ...), or those of a batch (B, ...)."""
+
+    targets: Targets
+    x: Tensor | None = None  # inputs, where the encoder learns
+    h: Tensor | None = None  # what enters depth 0, where it is known
+    first: Tensor | None = None  # (n, k, ...): the outputs of depth 0, where they are constant
+    task: Tensor | None = None  # with stored samples: 0 for the current task, 1 + t for past task t
+    fields: Tensors = {}  # noqa: RUF012  (what was stored with samples; never written to)
+
+
+class Fixed(NamedTuple):
+    """What the loss only reads. With stored samples, a leading axis of 1 + T tasks, the current one first."""
+
+    slot: Tensor  # (k,) bool: the candidate's place
+    visible: Tensor  # ([1 + T,] k) bool
+    form: OutputForm  # ([1 + T,] ...)
+    past: TaskParams | None = None  # (T, ...): the past tasks' own parameters
+
+
+@dataclass(frozen=True)
+class BatchLoss:
+    """How a batch becomes a loss. All that is not a tensor, and the same for all runs that train together."""
+
+    model: Model
+    adaptation: Adaptation
+    shapes: tuple[Shape, ...]  # what enters each depth, and what leaves the last one
+    hide: bool = False  # the candidate
+    drops: bool = True  # with dropout
+
+    def __call__(self, groups: Groups, fixed: Fixed, rows: Rows, weight: Tensor, noise: Tensor) -> Tensor:
+        """weight: (B,) 1, or 0 for padding. noise: packed dropout bits."""
+        out, form = self.outputs(groups, fixed, rows, noise, weight.dtype)
+        losses = sample_losses(out, rows.targets, form)
+        if rows.task is not None:
+            losses = self.adaptation.losses(losses, out, Replayed(rows.task > 0, rows.fields))
+        return (losses * weight).sum() / weight.sum().clamp(min=1)
+
+    def outputs(
+        self, groups: Groups, fixed: Fixed, rows: Rows, noise: Tensor, dtype: torch.dtype
+    ) -> tuple[Tensor, OutputForm]:
+        """The outputs (B, columns) of a batch, and their form."""
+        model = self.model
+        if self.hide:
+            groups, fixed, rows, noise = self._without_last(groups, fixed, rows, noise)
+        slot = fixed.slot
+        visible = fixed.visible & ~slot if self.hide else fixed.visible
+        keep = self._keep(noise, dtype)
+        params = Params(
+            groups["components"],
+            TaskParams(groups["encoder"], groups["structure"], groups["decoder"]),
+            SharedParams(groups["shared encoder"], groups["shared decoder"]),
+        )
+        h = self._entering(params, rows)
+        first = None if rows.first is None else model.components.from_memory(rows.first)
+        if "candidate" in groups and not self.hide:
+            candidate = groups["candidate"]
+            params = params._replace(components=put(params.components, candidate, slot))
+            if first is not None:
+                fresh = model.components.apply_one(candidate, h)[:, None]
+                first = torch.where(slot.view(-1, *(1,) * (first.ndim - 2)), fresh, first)
+        if rows.task is None:
+            return model.forward(params, h, keep, visible, first), fixed.form
+        whose = rows.task
+        params = params._replace(task=_of_each(params.task, fixed.past, whose))
+        form = map_tree(lambda t: t[whose], fixed.form)
+        return model.forward(params, h, keep, visible[whose], mixed=True), form
+
+    def _without_last(
+        self, groups: Groups, fixed: Fixed, rows: Rows, noise: Tensor
+    ) -> tuple[Groups, Fixed, Rows, Tensor]:
+        """The last slot is the candidate's, or nobody's: hidden, it need not be computed."""
+        structure, k = self.model.structure, fixed.visible.shape[-1] - 1
+
+        def cut(params: Tensors, before: int) -> Tensors:
+            axes = {name: axis for name, axis in structure.axes.items() if name in params}
+            return params | {name: params[name].narrow(axis + before, 0, k) for name, axis in axes.items()}
+
+        components = {name: p[:k] for name, p in groups["components"].items()}
+        groups = groups | {"components": components, "structure": cut(groups["structure"], 0)}
+        fixed = fixed._replace(visible=fixed.visible[..., :k], slot=fixed.slot[:k])
+        if fixed.past is not None:
+            fixed = fixed._replace(past=fixed.past._replace(structure=cut(fixed.past.structure, 1)))
+        if rows.first is not None:
+            rows = rows._replace(first=rows.first[:, :k])
+        return groups, fixed, rows, noise[:, : structure.noise_slots(k)]
+
+    def _keep(self, noise: Tensor, dtype: torch.dtype) -> list[Any]:
+        if self.model.components.dropout == 0 or not self.drops:
+            return [None] * self.model.depth
+        return unpack(noise, self.shapes[1:], self.model.components, dtype)
+
+    def _entering(self, params: Params, rows: Rows) -> Tensor:
+        """What enters depth 0."""
+        if rows.x is None:
+            assert rows.h is not None
+            return rows.h
+        h = self.model.encode(params.encoder, rows.x)
+        # Past tasks' samples are stored encoded: only the current task's encoder still learns.
+        if rows.h is None or rows.task is None:
+            return h
+        current = (rows.task == 0).view(-1, *(1,) * (h.ndim - 1))
+        return torch.where(current, h, rows.h)
+
+
+def _of_each(current: TaskParams, past: TaskParams | None, whose: Tensor) -> TaskParams:
+    """Each sample's own task's structure and decoder, with a sample axis first."""
+    assert past is not None
+    is_current, past_row = whose == 0, (whose - 1).clamp(min=0)
+
+    def choose(now: Tensor, then: Tensor) -> Tensor:
+        # Only `now` may learn: choosing by a mask spares the slow gradient of an indexed table.
+        return torch.where(is_current.view(-1, *(1,) * now.ndim), now, then[past_row])
+
+    return map_tree(choose, current._replace(encoder={}), past)
+
+
+def put(components: Tensors, candidate: Tensors, slot: Tensor) -> Tensors:
+    """The stacked components with the candidate's parameters in its slot (k,) bool."""
+    return {
+        name: torch.where(slot.view(-1, *(1,) * (stack.ndim - 1)), candidate[name], stack)
+        for name, stack in components.items()
+    }

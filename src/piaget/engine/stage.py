@@ -1,0 +1,96 @@
+"""A stage: what the learner asks the engine to train. Frozen data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from piaget.knowledge.state import State, TaskRecord
+from piaget.method.adaptation import Stored
+from piaget.method.parameters import Role
+from piaget.method.schedule import StageKind
+from piaget.method.settings import Settings
+
+
+@dataclass(frozen=True, eq=False)
+class TaskData:
+    """A task that learns: x (n, ...) and y (n,), as the learner computes."""
+
+    record: TaskRecord
+    x: Tensor
+    y: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """Who learns, on what, for how long. The engine reads the state when it begins, and draws from its
+    generator; it changes nothing else."""
+
+    kind: StageKind
+    settings: Settings
+    state: State
+    data: tuple[TaskData, ...]  # several only in initialization
+    done: int  # epochs of this kind that the task has had before
+    epochs: int  # of this kind in all, on the task
+    epochs_on_task: int  # of all kinds
+
+    @property
+    def candidate(self) -> bool:
+        """Is a component on trial?"""
+        progress = self.state.progress
+        return progress is not None and progress.candidate
+
+    @property
+    def passes(self) -> tuple[bool, ...]:
+        """Each batch is used once a pass; True: with the candidate hidden."""
+        return self.settings.algorithm.expansion.passes if self.candidate else (False,)
+
+    @property
+    def trained(self) -> tuple[Role, ...]:
+        """The groups of parameters that learn, as far as the method has them."""
+        encoder, decoder = self.settings.encoder, self.settings.decoder
+        present: dict[Role, bool] = {
+            "components": True,
+            "candidate": self.candidate,
+            "encoder": encoder.learns and not encoder.shared,
+            "structure": True,
+            "decoder": not decoder.shared,
+            "shared encoder": encoder.learns and encoder.shared,
+            "shared decoder": decoder.shared,
+        }
+        return tuple(role for role, there in present.items() if there and role in self.kind.trains)
+
+    @property
+    def encoder_learns(self) -> bool:
+        """Does the encoder of the current task, or of all of them, learn?"""
+        return "encoder" in self.trained or "shared encoder" in self.trained
+
+    @property
+    def samples(self) -> list[Stored]:
+        """The stored samples that take part."""
+        return self.settings.adaptation.replay(self.state.memory) if self.kind.adapts else []
+
+    @property
+    def replay(self) -> list[Stored]:
+        """Those of them that join the task's own in its batches."""
+        return self.samples if self.settings.adaptation.references == 0 else []
+
+    @property
+    def references(self) -> list[Stored]:
+        """Those that are drawn beside each batch."""
+        return self.samples if self.settings.adaptation.references > 0 else []
+
+    @property
+    def epochs_alike(self) -> bool:
+        """All samples in one batch, and no noise: each epoch does the same."""
+        settings = self.settings
+        draws = settings.adaptation.corrects and (settings.adaptation.randoms or self.references)
+        return settings.batch_size is None and settings.components.dropout == 0 and not draws
+
+
+@dataclass(frozen=True, eq=False)
+class Idle:
+    """A run that stopped before the end of a stage, and waits for those that it trains with."""
+
+    stage: Stage

@@ -1,0 +1,174 @@
+"""A state as plain data and named tensors, and back; also as older versions wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from piaget.data import encoding
+from piaget.data.encoding import Encoding, Scaling
+from piaget.data.tasks import Split, Task
+from piaget.knowledge.state import Progress, State, TaskRecord
+from piaget.method.parameters import SHARED_ROLES, TASK_ROLES, Moments, Role, SharedParams, TaskParams
+from piaget.method.settings import Settings
+from piaget.method.trees import Tensors, map_tree
+
+Branch = dict[str, Any]  # texts -> tensors or branches: what a tensor file holds
+
+_RECORD_FIELDS = ("name", "kind", "classes", "labels", "input_shape", "stream", "k")
+_TASK_FIELDS = ("name", "kind", "classes", "labels", "stream")
+_PROGRESS_FIELDS = ("tasks", "epoch", "candidate", "fingerprints", "gains", "stopped", "counts")
+
+
+def describe(state: State, with_data: bool = True) -> tuple[dict[str, Any], Branch]:
+    """Plain data, and tensors. `with_data`: with the data of pending tasks."""
+    pending = list(state.pending.values()) if with_data else []
+    records = list(state.records.values())
+    tree: Branch = {
+        "components": state.components,
+        "moments": _of_moments(state.moments),
+        "shared": state.shared._asdict(),
+        "shared_moments": _of_roles(state.shared_moments),
+        "memory": state.memory,
+        "generator": state.generator.get_state(),
+        "tasks": {str(i): record.params._asdict() for i, record in enumerate(records)},
+        "usage": {str(i): record.usage for i, record in enumerate(records) if record.usage is not None},
+        "pending": {str(i): _task_tensors(task) for i, task in enumerate(pending)},
+    }
+    described: list[TaskRecord | Task] = [*records, *pending]
+    encodings = list(dict.fromkeys(d.encoding for d in described if d.encoding is not None))
+    description: dict[str, Any] = {
+        "records": [_fields(record, _RECORD_FIELDS, encodings) for record in records],
+        "pending": [_fields(task, _TASK_FIELDS, encodings) for task in pending],
+        "encodings": [encoding.to_json(e) for e in encodings],
+        "progress": None,
+        "steps": state.steps,
+    }
+    if state.progress is not None:
+        progress = state.progress
+        tree["progress"] = {str(i): _of_roles(m) for i, m in enumerate(progress.moments.values())}
+        tree["generator"] = progress.generator
+        description["progress"] = {name: getattr(progress, name) for name in _PROGRESS_FIELDS}
+    return description, tree
+
+
+def _of_moments(moments: Moments) -> Branch:
+    return {**moments.slots, "count": moments.updates}
+
+
+def _of_roles(moments: Mapping[Role, Moments]) -> Branch:
+    return {role: _of_moments(kept) for role, kept in moments.items()}
+
+
+def _fields(
+    described: TaskRecord | Task, names: tuple[str, ...], encodings: list[Encoding]
+) -> dict[str, Any]:
+    """What describes a task; its encoding by its number, since tasks share one."""
+    number = None if described.encoding is None else encodings.index(described.encoding)
+    fields = {name: getattr(described, name) for name in names}
+    return fields | {"scaling": vars(described.scaling), "encoding": number}
+
+
+def _task_tensors(task: Task) -> Branch:
+    return {name: {"x": split.x, "y": split.y} for name, split in task.splits()}
+
+
+# --- back -------------------------------------------------------------------------------------------------
+
+
+def restore(data: dict[str, Any], tree: Branch, settings: Settings) -> State:
+    """The state that was described, on the device of the settings."""
+    slots = settings.optimizer.slots
+    tree = map_tree(lambda t: t, upgraded(tree))
+    generator, usages = tree.pop("generator"), tree.pop("usage", {})
+    pending = tree.pop("pending", {})
+    tree = map_tree(lambda t: t.to(settings.device), tree)  # all but what stays on the CPU
+    state = State(torch.Generator(), steps=data.get("steps", 0))
+    state.generator.set_state(generator)
+    if "components" in tree:
+        state.components = tree["components"]
+        state.moments = _moments(tree["moments"], slots)
+        shared = tree.get("shared", {})
+        state.shared = SharedParams(shared.get("encoder", {}), shared.get("decoder", {}))
+        state.shared_moments = _by_role(tree.get("shared_moments", {}), SHARED_ROLES, slots)
+    state.memory = tree.get("memory", {})
+    encodings = [encoding.from_json(described) for described in data["encodings"]]
+    for i, fields in enumerate(data["records"]):
+        params = _task_params(tree.get("tasks", {}).get(str(i), {}))
+        usage = usages.get(str(i))
+        record = TaskRecord(**_from_fields(fields, encodings), params=params, usage=usage)
+        state.records[record.name] = record
+    for i, fields in enumerate(data["pending"]):
+        splits: dict[str, Any] = {name: Split(**split) for name, split in pending[str(i)].items()}
+        state.pending[fields["name"]] = Task(**_from_fields(fields, encodings), **splits)
+    if data["progress"] is not None:
+        moments = {
+            name: _by_role(tree.get("progress", {}).get(str(i), {}), TASK_ROLES, slots)
+            for i, name in enumerate(data["progress"]["tasks"])
+        }
+        state.progress = Progress(moments=moments, generator=generator.clone(), **data["progress"])
+    return state
+
+
+def _moments(branch: Branch, slots: Sequence[str]) -> Moments:
+    """Groups without parameters have no tensors in the file."""
+    count = branch.get("count")
+    kept = {slot: _flat(branch.get(slot, {})) for slot in slots}
+    return Moments(kept, torch.zeros((), dtype=torch.float64) if count is None else count)
+
+
+def _by_role(branch: Branch, roles: Sequence[Role], slots: Sequence[str]) -> dict[Role, Moments]:
+    return {role: _moments(branch.get(role, {}), slots) for role in roles}
+
+
+def _task_params(branch: Branch) -> TaskParams:
+    return TaskParams(*(_flat(branch.get(role, {})) for role in TASK_ROLES))
+
+
+def _flat(branch: Branch, prefix: str = "") -> Tensors:
+    """Parameters are a flat dictionary, also where their names have slashes in them."""
+    flat: Tensors = {}
+    for name, value in branch.items():
+        flat |= {prefix + name: value} if isinstance(value, Tensor) else _flat(value, f"{prefix}{name}/")
+    return flat
+
+
+def _from_fields(fields: dict[str, Any], encodings: list[Encoding]) -> dict[str, Any]:
+    """The inverse of `_fields`; JSON has lists where the state has tuples."""
+    plain: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in fields.items()}
+    number = plain["encoding"]
+    shared = None if number is None else encodings[number]
+    return plain | {"scaling": Scaling(**plain["scaling"]), "encoding": shared}
+
+
+# --- as version 0.1 wrote it ------------------------------------------------------------------------------
+
+
+def upgraded(tree: Branch) -> Branch:
+    """Tensors of version 0.1 by the names of now: what tasks share was `io`, their own parameters `own`, and
+    the moments of all parts of a task were counted together."""
+    if "own" not in tree and "io" not in tree:
+        return tree
+    new = {
+        name: branch for name, branch in tree.items() if name not in ("own", "io", "io_moments", "progress")
+    }
+    new["tasks"] = tree.get("own", {})
+    new["shared"] = tree.get("io", {})
+    of_shared = _split_moments(tree.get("io_moments", {}), ("encoder", "decoder"))
+    new["shared_moments"] = {f"shared {part}": branch for part, branch in of_shared.items()}
+    if "progress" in tree:
+        new["progress"] = {i: _split_moments(branch, TASK_ROLES) for i, branch in tree["progress"].items()}
+    return new
+
+
+def _split_moments(branch: Branch, parts: Sequence[str]) -> Branch:
+    """{slot: {part: tensors}, count} -> {part: {slot: tensors, count}}"""
+    return {
+        part: {slot: of_parts.get(part, {}) for slot, of_parts in branch.items() if slot != "count"}
+        | {"count": branch["count"]}
+        for part in parts
+        if branch
+    }

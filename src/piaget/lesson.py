@@ -1,0 +1,139 @@
+"""One lesson: a task is learned, or the initial tasks together. The paper's Algorithm 1, for one run.
+
+A lesson is a generator. It yields a stage for every epoch to be trained, receives what came of it, and takes
+that over into the learner's state: so many lessons can be trained at once (engine/training.py), and one that
+was interrupted goes on where its state is.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Generator
+
+from piaget.data.tasks import Task
+from piaget.engine.stage import Idle, Stage, TaskData
+from piaget.engine.training import Run, Trained
+from piaget.knowledge import lifecycle
+from piaget.knowledge.state import Progress, State, tensors
+from piaget.method.schedule import StageKind
+from piaget.method.settings import Settings
+from piaget.scoring.scores import TaskNetwork
+from piaget.scoring.watch import Watch
+
+Training = Generator[Stage | Idle, Trained | None, None]  # a part of a run
+
+
+class Lesson:
+    """Algorithm 1, with the paper's line numbers. Who is frozen in an epoch is data: `StageKind.trains`."""
+
+    def __init__(self, settings: Settings, state: State, watch: Watch) -> None:
+        self.settings, self.state, self.watch = settings, state, watch
+
+    def initialize(self, pending: dict[str, Task]) -> Run:
+        """Line 1: the initial tasks together; with fixed random structures, only components learn."""
+        settings, state, tasks = self.settings, self.state, list(pending.values())
+        if state.progress is None:
+            with state.transaction():
+                state.pending = pending
+                lifecycle.begin_initialization(settings, state, tasks)
+        self._resume()
+        kinds = [settings.initialization] * settings.initial_epochs
+        yield from self._train(tasks, kinds)
+        rows = self.watch.evaluate("initialization", len(kinds), tasks[-1].name)
+        with state.transaction():
+            for task in tasks:
+                lifecycle.finish(settings, state, task)
+            state.pending, state.progress = {}, None
+        return rows
+
+    def learn(self, task: Task) -> Run:
+        """Lines 3 to 12: a new task, with components that exist."""
+        settings, state = self.settings, self.state
+        if state.progress is None:
+            with state.transaction():
+                lifecycle.begin(settings, state, task, candidate=settings.algorithm.expansion.proposes)
+        progress, kinds = self._resume(), settings.stages()
+        yield from self._train([task], kinds)  # 3 to 10: assimilation and adaptation, by the schedule
+        if progress.candidate:
+            with state.transaction():
+                self._expand(task, progress)  # 11
+        last = kinds[-1].name if kinds else "none"
+        self.watch.counts(last, len(kinds), task.name, progress.counts)
+        rows = self.watch.evaluate(last, len(kinds), task.name)
+        with state.transaction():
+            lifecycle.finish(settings, state, task)  # 12: what future adaptation needs
+            state.progress = None
+        return rows
+
+    # --- lines 3 to 10 ------------------------------------------------------------------------------
+
+    def _train(self, tasks: list[Task], kinds: list[StageKind]) -> Training:
+        """All epochs: those of one kind that follow each other are one stage."""
+        settings, state, progress = self.settings, self.state, self.state.progress
+        assert progress is not None
+        start = 0
+        for kind, epochs in itertools.groupby(kinds):
+            end = start + len(list(epochs))
+            if progress.epoch < end:
+                stage = Stage(
+                    kind=kind,
+                    settings=settings,
+                    state=state,
+                    data=tuple(
+                        TaskData(state.records[t.name], *tensors(settings, t.train, t.scaling)) for t in tasks
+                    ),
+                    done=kinds[: progress.epoch].count(kind),
+                    epochs=kinds.count(kind),
+                    epochs_on_task=len(kinds),
+                )
+                yield from self._epochs(stage, tasks, end, len(kinds))
+            start = end
+
+    def _epochs(self, stage: Stage, tasks: list[Task], end: int, epochs: int) -> Training:
+        """One stage, up to epoch `end` of the task, or until it stops early."""
+        settings, state, watch, progress = self.settings, self.state, self.watch, self.state.progress
+        assert progress is not None
+        epoch = progress.epoch
+        while epoch < end and not progress.stopped:
+            trained = yield stage
+            epoch += 1
+            assert trained is not None
+
+            def refresh(trained: Trained = trained, epoch: int = epoch) -> None:
+                """Brings the state up to date."""
+                if progress.epoch < epoch:
+                    with state.transaction():
+                        state.take(trained.update(), epoch)
+                        if settings.stop.watches:
+                            progress.gains = [*progress.gains, watch.gain(tasks)]
+
+            if epoch == end or watch.due(epoch) or trained.keep or settings.stop.watches:
+                refresh()
+            stops = watch.epoch(stage.kind.name, tasks, epoch, epochs, refresh)
+            if epoch < end and (stops or (progress.gains and settings.stop.stops(progress.gains))):
+                refresh()
+                progress.stopped = True
+        if progress.stopped:
+            yield Idle(stage)
+        with state.transaction():
+            progress.epoch, progress.stopped, progress.gains = end, False, []
+
+    # --- line 11 ------------------------------------------------------------------------------------
+
+    def _expand(self, task: Task, progress: Progress) -> None:
+        """Keeps the candidate component or discards it, by its effect on validation data."""
+        record = self.state.records[task.name]
+        assert task.validation is not None
+        evidence = TaskNetwork(self.settings, self.state, record).evidence(task.validation)
+        kept = self.settings.algorithm.expansion.keeps(evidence)
+        self.watch.decision(record, evidence, kept)
+        if not kept:
+            lifecycle.discard_candidate(self.settings, self.state, task)
+        progress.candidate = False
+
+    def _resume(self) -> Progress:
+        """After an interruption the generator may be ahead of the state that was taken over."""
+        progress = self.state.progress
+        assert progress is not None
+        self.state.generator.set_state(progress.generator)
+        return progress

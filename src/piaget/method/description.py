@@ -1,0 +1,133 @@
+"""Settings as plain data, and back: nothing in it can run code.
+
+The library's own parts are described by the names of their classes and their fields. Parts of the user's own
+are only named, with those of their fields that are plain values; who loads the settings gives them again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from piaget.errors import LoadError, PiagetError
+from piaget.method.adaptation import ADAPTATIONS
+from piaget.method.components import KINDS
+from piaget.method.encoders import DECODERS, ENCODERS, NoDecoder
+from piaget.method.expansion import EXPANSIONS
+from piaget.method.optimizer import OPTIMIZERS, RATE_SCHEDULES, STOP_RULES
+from piaget.method.schedule import Joint, Staged
+from piaget.method.settings import Algorithm, Settings
+from piaget.method.structures import STRUCTURES
+
+PARTS: dict[str, type] = {"Settings": Settings, "Algorithm": Algorithm, "Staged": Staged, "Joint": Joint}
+for registry in (
+    STRUCTURES,
+    ADAPTATIONS,
+    KINDS,
+    ENCODERS,
+    DECODERS,
+    EXPANSIONS,
+    OPTIMIZERS,
+    RATE_SCHEDULES,
+    STOP_RULES,
+    {"none": NoDecoder()},
+):
+    PARTS |= {type(part).__name__: type(part) for part in registry.values()}
+
+
+def is_plain(value: Any) -> bool:
+    """Can JSON hold it as it is?"""
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+def to_json(part: Any) -> Any:
+    """A part, or all settings, as plain data."""
+    if is_plain(part):
+        return part
+    fields = (
+        {field.name: getattr(part, field.name) for field in dataclasses.fields(part)}
+        if dataclasses.is_dataclass(part)
+        else {}
+    )
+    if PARTS.get(type(part).__name__) is type(part):
+        return {"part": type(part).__name__} | {name: to_json(value) for name, value in fields.items()}
+    plain = {name: value for name, value in fields.items() if is_plain(value)}
+    return {"custom": f"{type(part).__module__}.{type(part).__qualname__}", "fields": plain}
+
+
+def from_json(data: Any, own: Mapping[str, Any]) -> Settings:
+    """The inverse. `own`: parts of the user's own by the names of settings; or another device, or compile."""
+    if not isinstance(data, dict):
+        raise LoadError("the settings are incomplete or unknown")
+    data = upgraded(data)
+    if set(data) - {"part"} != {field.name for field in dataclasses.fields(Settings)}:
+        raise LoadError("the settings are incomplete or unknown")
+    custom = dict(_custom_parts(data))
+    refused = set(own) - set(custom) - {"device", "compile"}
+    if refused:
+        raise LoadError(
+            f"{', '.join(sorted(refused))} cannot be given when loading: only the device, and parts of one's "
+            f"own that the learner was made with ({', '.join(sorted(custom)) or 'none here'})"
+        )
+    settings = _build(data, "settings", own)
+    changes = {name: own[name] for name in ("device", "compile") if name in own}
+    return dataclasses.replace(settings, **changes)
+
+
+def upgraded(data: dict[str, Any]) -> dict[str, Any]:
+    """Settings as version 0.1 wrote them, in the form of now."""
+    if "optimizer" in data:
+        return data
+    data = data | {"optimizer": to_json(OPTIMIZERS["adam"])}
+    data |= {"rate_schedule": to_json(RATE_SCHEDULES["constant"]), "stop": to_json(STOP_RULES["never"])}
+    linear = isinstance(data["components"], dict) and data["components"].get("part") == "Linear"
+    decoder = NoDecoder() if linear else DECODERS.get(str(data["decoder"]))
+    data |= {"encoder": to_json(ENCODERS.get(str(data["encoder"]))), "decoder": to_json(decoder)}
+    if isinstance(data["algorithm"], dict):
+        data["algorithm"] = {name: v for name, v in data["algorithm"].items() if name != "monolithic"}
+    return data
+
+
+def _custom_parts(data: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """The user's own parts, by the names under which they can be given: those of settings, and, of an
+    algorithm, of its schedule and expansion; then the algorithm itself, too."""
+    found: list[tuple[str, dict[str, Any]]] = []
+    for name, value in data.items():
+        if isinstance(value, dict) and "custom" in value:
+            found.append((name, value))
+        elif isinstance(value, dict) and (inside := _custom_parts(value)):
+            found += [*inside, (name, inside[0][1])]
+    return found
+
+
+def _build(value: Any, name: str, own: Mapping[str, Any]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if name in own and name not in ("device", "compile"):
+        return _checked(value, name, own[name])
+    if "custom" in value:
+        raise LoadError(
+            f"the learner was made with {name}={value['custom']}, which is not part of piaget; pass it "
+            f"again: Learner.load(folder, {name}=...)"
+        )
+    part = PARTS.get(str(value.get("part")))
+    if part is None:
+        raise LoadError(f"{name}: unknown part {value.get('part')!r}")
+    fields = {field: _build(v, field, own) for field, v in value.items() if field != "part"}
+    try:
+        return part(**fields)
+    except (TypeError, PiagetError) as error:
+        raise LoadError(f"{name}: {error}") from error
+
+
+def _checked(value: dict[str, Any], name: str, part: Any) -> Any:
+    """A part that is given again must have the fields that it had."""
+    now = to_json(part)
+    for field, then in value.get("fields", {}).items():
+        if isinstance(now, dict) and now.get("fields", {}).get(field) != then:
+            raise LoadError(
+                f"{name}: {type(part).__name__} has {field}={getattr(part, field, None)!r}, but the "
+                f"learner was made with {field}={then!r}; pass it as it was"
+            )
+    return part

@@ -1,0 +1,103 @@
+"""How good a task's network is: its outputs and scores, as the learner knows it now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from piaget.data.columns import is_table
+from piaget.data.tasks import Split
+from piaget.errors import TaskError
+from piaget.knowledge.state import State, TaskRecord, tensors
+from piaget.method import objective
+from piaget.method.expansion import Evidence
+from piaget.method.settings import Settings
+from piaget.method.trees import map_tree
+
+
+class Encoded(NamedTuple):
+    """A split as it enters depth 0: h (n, *shape), y (n,)."""
+
+    h: Tensor
+    y: Tensor
+
+
+@dataclass(frozen=True)
+class TaskNetwork:
+    """One task's network: the components, and the task's own encoder, structure and decoder."""
+
+    settings: Settings
+    state: State
+    record: TaskRecord
+
+    def inputs(self, x: Any) -> Tensor:
+        """A user's inputs: checked, encoded if they are rows of a table, and as the learner computes."""
+        record, where = self.record, f"task {self.record.name!r}"
+        if record.encoding is not None and is_table(x):
+            x = record.encoding.encode(x)
+        try:
+            inputs = torch.as_tensor(x if isinstance(x, Tensor) else np.asarray(x))
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise TaskError(f"{where}: inputs are no array of numbers: {error}") from error
+        if tuple(inputs.shape[1:]) != tuple(record.input_shape):
+            raise TaskError(
+                f"{where}: inputs have shape {tuple(inputs.shape)}; expected "
+                f"(samples, {', '.join(map(str, record.input_shape))})"
+            )
+        if record.scaling.divisor != 1 and inputs.is_floating_point() and bool((inputs > 1).any()):
+            raise TaskError(
+                f"{where}: inputs are fractions up to {float(inputs.max()):g}; expected bytes, as in "
+                f"training, or fractions that are divided by {record.scaling.divisor:g}"
+            )
+        inputs = record.scaling.inputs(inputs, self.settings.device, self.settings.torch_dtype)
+        if not bool(torch.isfinite(inputs).all()):
+            raise TaskError(f"{where}: NaN or infinite inputs; expected finite numbers")
+        return inputs
+
+    def outputs(self, x: Tensor) -> Tensor:
+        """The task's output columns (n, columns)."""
+        return self.outputs_of_encoded(self._encode(x))
+
+    def _encode(self, x: Tensor) -> Tensor:
+        model = self.settings.model
+        with torch.no_grad():
+            return model.encode(self.state.params(self.record, model).encoder, x)
+
+    def outputs_of_encoded(self, h: Tensor, components: int | None = None) -> Tensor:
+        """The same from what enters depth 0; `components`: with only the first so many of them."""
+        model, state, record = self.settings.model, self.state, self.record
+        visible = record.visible(state.k)
+        if components is not None:
+            visible &= torch.arange(state.k) < components
+        out = model.outputs_of_encoded(state.params(record, model), h, visible.to(h.device))
+        return out[:, : record.outputs]  # a shared decoder may have more
+
+    def encoded(self, split: Split) -> Encoded:
+        """A split of the task, ready for the first depth."""
+        x, y = tensors(self.settings, split, self.record.scaling)
+        return Encoded(self._encode(x), y)
+
+    def scores(self, data: Encoded) -> dict[str, float]:
+        """The task's score, in the user's units, and its loss."""
+        record, out = self.record, self.outputs_of_encoded(data.h)
+        width = out.shape[1]
+        targets = objective.targets(record.kind, data.y, width, out.dtype)
+        form = objective.output_form(record.kind, record.classes, width)
+        losses = objective.sample_losses(out, targets, map_tree(lambda t: t.to(out.device), form))
+        score = objective.score(record.kind, out, data.y) * record.scaling.spread
+        return {objective.metric_name(record.kind): score, "loss": float(losses.mean())}
+
+    def score(self, data: Encoded) -> float:
+        """Accuracy, or root mean squared error in the user's units."""
+        return self.scores(data)[objective.metric_name(self.record.kind)]
+
+    def evidence(self, split: Split) -> Evidence:
+        """What the newest component does for the task."""
+        h, y = self.encoded(split)
+        k = self.state.k
+        with_candidate, without = (self.outputs_of_encoded(h, components) for components in (k, k - 1))
+        return Evidence(self.record.kind, with_candidate, without, y)
