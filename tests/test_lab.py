@@ -117,7 +117,7 @@ def test_a_limited_learner():
     settings = [make_learner(job.configuration, 0, 10).settings for job in jobs[:5]]
     assert [s.adaptation.size for s in settings] == [1, 2, 5, 10, 20]
     assert {len(s.stages()) for s in settings} == {1000}
-    assert settings[0].stages()[:20].count("adaptation") == 2
+    assert [stage.name for stage in settings[0].stages()[:20]].count("adaptation") == 2
 
 
 def test_the_docs_have_all_presets():

@@ -21,6 +21,8 @@ PARTS = """
 from dataclasses import dataclass
 
 import piaget
+from piaget.method.encoders import LinearDecoder, LinearEncoder
+from piaget.method.optimizer import SGD, CosineRate, Patience
 from tests.small import binary_tasks
 
 
@@ -51,6 +53,19 @@ class Always(piaget.Expansion):
 
     def keeps(self, *evidence):
         return True
+
+
+OTHERS = {
+    "components": piaget.Dense,
+    "encoder": LinearEncoder,
+    "decoder": LinearDecoder,
+    "optimizer": SGD,
+    "rate_schedule": CosineRate,
+    "stop": Patience,
+    "schedule": piaget.Staged,
+}
+for role, base in OTHERS.items():
+    globals()[f"My_{role}"] = dataclass(frozen=True)(type(f"My_{role}", (base,), {"__module__": __name__}))
 
 
 class Plain(piaget.Replay):
@@ -129,6 +144,26 @@ def test_a_run_with_parts_of_ones_own(module, tmp_path):
     assert [row["value"] for row in rows if row["metric"] == "components"][-1] == 5  # always kept
     with pytest.raises(piaget.LoadError, match="pass it again"):
         piaget.Learner.load(out / "seed-0" / "learner")
+
+
+def test_every_kind_of_part(module, tmp_path, capsys):
+    out = tmp_path / "out"
+    roles = ("components", "encoder", "decoder", "optimizer", "rate_schedule", "stop", "schedule")
+    flags = [word for role in roles for word in (f"--{role.replace('_', '-')}", f"{module}:My_{role}")]
+    numbers = ["--width", "6", "--weight-decay", "0.01", "--patience", "1"]
+    fields = {"optimizer.momentum": 0.5, "schedule.struct_updates": 3, "schedule.adapt_freq": 3}
+    fields |= {"rate_schedule.least": 0.1, "components.dropout": 0.0}
+    words = [word for name, value in fields.items() for word in ("--set", f"{name}={value}")]
+    few = ["--option", "tasks=4", "--initial-tasks", "3", "--initial-epochs", "2", "--quiet", "--out", out]
+    run = said(capsys, "run", f"{module}:make_stream", *flags, *numbers, *words, *few)
+    assert run.code == 0, run.err
+    settings = described(out)["configuration"]["settings"]
+    assert {role: settings[role] for role in roles} == {role: f"{module}:My_{role}" for role in roles}
+    assert fields.items() <= settings.items()
+    learner = described(out)["learner"]
+    assert learner["optimizer"]["fields"] == {"momentum": 0.5, "weight_decay": 0.01}
+    assert learner["components"]["fields"] == {"width": 6, "dropout": 0.0}
+    assert learner["stop"]["fields"] == {"epochs": 1}
 
 
 def test_going_on_needs_the_flags_and_ends_the_same(module, tmp_path, capsys, monkeypatch):
