@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from inspect import signature
@@ -136,7 +137,7 @@ class NamedStream(Sequence[Task]):
             raise SettingError(
                 f"stream {self.reference}: a {type(task).__name__} is in it; expected piaget.Task"
             )
-        return task if task.stream else replace(task, stream=self.reference.rpartition(":")[2])
+        return task if task.stream else replace(task, stream=re.split(r"[:.]", self.reference)[-1])
 
 
 # --- learners -----------------------------------------------------------------------------------------
