@@ -54,7 +54,7 @@ def end_to_end(
 
 def kept() -> int:
     """How many compiled steps there are on disk."""
-    return len(list(compiled._folder().glob("*.pt2")))
+    return len(list(compiled.cache_folder().glob("*.pt2")))
 
 
 def split_task(case: Case, number: int, seed: int, samples: int) -> piaget.Task:

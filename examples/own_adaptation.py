@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import torch
 
 import piaget
-from piaget.method.adaptation import Finished
-from piaget.method.trees import Tree, map_tree, resize
+from piaget import Correction, Finished, Memory, StepContext, map_tree, resize
 
 
 @dataclass(frozen=True)
@@ -15,19 +14,17 @@ class PullBack(piaget.Adaptation):
     strength: float = 0.1
     name = "pull-back"
 
-    def constants(self, memory: Tree, k: int) -> Tree:
+    def remember(self, memory: Memory, finished: Finished) -> Memory:
+        return {"then": map_tree(torch.clone, finished.params.components)}
+
+    def constants(self, memory: Memory, k: int) -> Memory:
         """What the step needs, for k component slots (new ones have no past)."""
         return map_tree(lambda t: resize(t, 0, k), memory)
 
-    def correct(self, constants: Tree, components: Tree, gradient: Tree) -> Tree:
-        if not constants:
-            return gradient
-        return map_tree(
-            lambda g, now, then: g + self.strength * (now - then), gradient, components, constants
-        )
-
-    def remember(self, memory: Tree, finished: Finished) -> Tree:
-        return map_tree(torch.clone, finished.params["components"])
+    def correct(self, context: StepContext) -> Correction:
+        now, then = context.components, context.memory["then"]
+        pull = {name: self.strength * (now[name] - then[name]) for name in now}
+        return Correction({name: g + pull[name] for name, g in context.gradient.items()})
 
 
 def main(epochs: int = 30) -> piaget.Learner:

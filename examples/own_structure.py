@@ -1,15 +1,13 @@
 """A structure of one's own: at each depth, every component has a weight between 0 and 1,
 independently of the others (a sigmoid instead of soft ordering's softmax)."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 import piaget
-from piaget.method.components import Components, Shape
-from piaget.method.trees import Tree
+from piaget import Components, Frame, Tensors
 
 
 @dataclass(frozen=True)
@@ -17,19 +15,13 @@ class Mixing(piaget.Structure):
     name = "mixing"
     axes = {"logits": 0}  # noqa: RUF012  (the component axis, along which structures grow)
 
-    def draw(
-        self,
-        generator: torch.Generator,
-        kind: Components,
-        shapes: Sequence[Shape],
-        k: int,
-        outputs: int,
-        dtype: torch.dtype,
-    ) -> Tree:
-        return {"logits": torch.randn(k, len(shapes) - 1, generator=generator, dtype=dtype)}
+    def draw(self, generator: torch.Generator, frame: Frame) -> Tensors:
+        return {"logits": torch.randn(frame.k, frame.depth, generator=generator, dtype=frame.dtype)}
 
-    def weights(self, kind: Components, own: Tree, depth: int, h: Tensor, visible: Tensor) -> Tensor:
-        return torch.sigmoid(own["logits"][:, depth]) * visible  # (k,); hidden means 0
+    def weights(
+        self, components: Components, params: Tensors, depth: int, h: Tensor, visible: Tensor
+    ) -> Tensor:
+        return torch.sigmoid(params["logits"][:, depth]) * visible  # (k,); hidden means 0
 
 
 def main(epochs: int = 30) -> piaget.Learner:

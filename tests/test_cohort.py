@@ -4,25 +4,16 @@ import pytest
 import torch
 
 import piaget
-from piaget.method.settings import ALGORITHMS
-from piaget.method.trees import flatten
+from piaget.knowledge.snapshot import describe
+from piaget.knowledge.storage import flatten
+from piaget.method.choices import ALGORITHMS
 from tests.small import binary_tasks, image_tasks, make_task, mixed_tasks
 
 KEEP_SOME = piaget.ComponentDropout(0.02)
 
 
 def parameters(learner):
-    state = learner._state
-    own = {name: record.own for name, record in state.records.items()}
-    return flatten(
-        {
-            "io": state.io,
-            "components": state.components,
-            "moments": state.moments,
-            "own": own,
-            "memory": state.memory,
-        }
-    )
+    return {n: t for n, t in flatten(describe(learner.state)[1]).items() if n != "generator"}
 
 
 def compare(settings, streams, rtol=1e-7):
@@ -44,7 +35,7 @@ def compare(settings, streams, rtol=1e-7):
         assert ours.keys() == theirs.keys()
         for name, value in ours.items():
             torch.testing.assert_close(theirs[name], value, rtol=rtol, atol=1e-9, msg=name)
-        assert torch.equal(one._state.generator.get_state(), other._state.generator.get_state())
+        assert torch.equal(one.state.generator.get_state(), other.state.generator.get_state())
     for a, b in zip(rows_alone, rows, strict=True):
         assert [(r["metric"], r["evaluated"]) for r in a] == [(r["metric"], r["evaluated"]) for r in b]
         for x, y in zip(a, b, strict=True):

@@ -10,9 +10,8 @@ import pytest
 import torch
 
 import piaget
-from piaget.engine import compiled, stages
+from piaget.engine import compiled
 from piaget.errors import CompileNote, SettingError
-from piaget.method.trees import flatten
 from tests.small import binary_tasks
 
 SMALL = {
@@ -27,8 +26,8 @@ SMALL = {
 @pytest.fixture(autouse=True)
 def _folder(tmp_path, monkeypatch):
     """A cache folder of each test's own."""
-    monkeypatch.setattr(compiled, "_ready", {})
-    monkeypatch.setattr(compiled, "_folder", lambda: tmp_path / "compiled")
+    monkeypatch.setattr(compiled, "READY", {})
+    monkeypatch.setattr(compiled, "cache_folder", lambda: tmp_path / "compiled")
 
 
 def learned(tasks, seeds=(0,), **settings):
@@ -36,7 +35,7 @@ def learned(tasks, seeds=(0,), **settings):
     cohort = piaget.Cohort(learners)
     for task in tasks:
         cohort.learn([task] * len(seeds))
-    return [flatten(learner._state.components) for learner in learners]
+    return [learner.state.components for learner in learners]
 
 
 def same(ones, others):
@@ -71,7 +70,7 @@ def test_a_cohort(tmp_path):
         same(learned(tasks, (0, 1, 2), compile="always"), expected)
     files = {path: path.stat().st_mtime_ns for path in (tmp_path / "compiled").glob("*.pt2")}
     assert len(files) == 5  # initialization; assimilation and adaptation, with the candidate and without
-    compiled._ready.clear()  # as in a new process
+    compiled.READY.clear()  # as in a new process
     same(learned(tasks, (0, 1, 2), compile="always"), expected)
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "compiled").glob("*.pt2")} == files
 
@@ -119,7 +118,7 @@ def grow(a, b):
 def test_damaged_files_are_made_again(tmp_path):
     path = tmp_path / "grow.pt2"
     path.write_bytes(b"not a package")
-    code = compiled._made(grow, {"a": torch.zeros(3), "b": torch.ones(3)}, path)
+    code = compiled.machine_code(grow, (torch.zeros(3), torch.ones(3)), path)
     a, b = torch.zeros(3), torch.ones(3)
     code([a, b])
     assert a.tolist() == [1, 1, 1]
@@ -127,9 +126,9 @@ def test_damaged_files_are_made_again(tmp_path):
 
 def test_what_is_not_contiguous_is_not_compiled(tmp_path):
     """Machine code would silently read other numbers."""
-    arguments = {"a": torch.zeros(3, 2).T, "b": torch.ones(2, 3)}
+    arguments = (torch.zeros(3, 2).T, torch.ones(2, 3))
     with pytest.raises(ValueError, match="not contiguous"):
-        compiled._made(grow, arguments, tmp_path / "grow.pt2")
+        compiled.machine_code(grow, arguments, tmp_path / "grow.pt2")
 
 
 @dataclass(frozen=True)
@@ -142,14 +141,14 @@ class Foreign:
 
 def test_parts_of_ones_own_are_not_kept(tmp_path, monkeypatch):
     made = []
-    monkeypatch.setattr(compiled, "_made", lambda step, arguments, path: made.append((step, path)))
+    monkeypatch.setattr(compiled, "machine_code", lambda step, arguments, path: made.append((step, path)))
     for step in (Foreign(1.0), Foreign(2.0), Foreign(1.0)):
-        compiled.compiled(step, {"a": torch.zeros(3)})
+        compiled.compiled(step, (torch.zeros(3),))
     assert [step for step, _ in made] == [Foreign(1.0), Foreign(2.0)]
     assert not any(path.is_relative_to(tmp_path) for _, path in made)
     assert made[0][1] != made[1][1]
-    assert compiled._is_ours(piaget.Dense(8))
-    assert not compiled._is_ours(piaget.Module(lambda: torch.nn.Linear(8, 8), shape=(8,)))
+    assert compiled.is_library_part(piaget.Dense(8))
+    assert not compiled.is_library_part(piaget.Module(lambda: torch.nn.Linear(8, 8), shape=(8,)))
 
 
 def test_auto_compiles_where_it_pays(monkeypatch):
@@ -157,8 +156,8 @@ def test_auto_compiles_where_it_pays(monkeypatch):
     monkeypatch.setattr("piaget.engine.training.compiled", lambda step, arguments: asked.append(step))
     learned(binary_tasks(3))
     assert asked == []
-    monkeypatch.setattr(stages, "FEW_STEPS", 1)
-    monkeypatch.setattr(stages, "MANY_STEPS", 10)
+    monkeypatch.setattr(compiled, "FEW_STEPS", 1)
+    monkeypatch.setattr(compiled, "MANY_STEPS", 10)
     learned(binary_tasks(3))
     assert asked
 
@@ -166,18 +165,17 @@ def test_auto_compiles_where_it_pays(monkeypatch):
 def test_the_choice_does_not_depend_on_where_a_run_goes_on(monkeypatch):
     """Else a resumed run would round otherwise."""
     choices = []
-    worth = stages.Stage.worth_compiling.fget
 
-    def spy(self):
-        choices.append((self.name, self.epochs, worth(self)))
+    def spy(stages):
+        choices.append((stages[0].kind.name, stages[0].epochs - stages[0].done, compiled.pays(stages)))
         return choices[-1][2]
 
-    monkeypatch.setattr(stages.Stage, "worth_compiling", property(spy))
+    monkeypatch.setattr("piaget.engine.training.pays", spy)
     monkeypatch.setattr("piaget.engine.training.compiled", lambda step, arguments: None)
     for few in (12, 13):  # three epochs of four steps
         choices.clear()
-        monkeypatch.setattr(stages, "FEW_STEPS", few)
-        monkeypatch.setattr(stages, "MANY_STEPS", 16)
+        monkeypatch.setattr(compiled, "FEW_STEPS", few)
+        monkeypatch.setattr(compiled, "MANY_STEPS", 16)
         learner = piaget.Learner(**SMALL)
         *initial, third = binary_tasks(3)
         for task in initial:
@@ -198,8 +196,8 @@ def test_the_choice_does_not_depend_on_where_a_run_goes_on(monkeypatch):
 def test_keys_tell_everything_apart():
     tree = {"a": torch.zeros(2, 3), "b": {"c": torch.zeros(3)}}
     step = piaget.Dense(8)  # anything with a description
-    key = compiled._key(step, tree)
-    assert key == compiled._key(piaget.Dense(8), {"a": torch.ones(2, 3), "b": {"c": torch.ones(3)}})
+    key = compiled.key_of(step, tree)
+    assert key == compiled.key_of(piaget.Dense(8), {"a": torch.ones(2, 3), "b": {"c": torch.ones(3)}})
     others = [
         (piaget.Dense(9), tree),
         (step, {"a": torch.zeros(2, 4), "b": {"c": torch.zeros(3)}}),
@@ -207,10 +205,10 @@ def test_keys_tell_everything_apart():
         (step, {"a": torch.zeros(2, 3), "b": {"d": torch.zeros(3)}}),
         (step, {"a": torch.zeros(2, 3).double(), "b": {"c": torch.zeros(3)}}),
     ]
-    keys = {compiled._key(*other) for other in others}
+    keys = {compiled.key_of(*other) for other in others}
     assert len(keys | {key}) == 6
 
 
 def test_wrong_words():
-    with pytest.raises(SettingError, match="compile='yes'; expected auto, always or never"):
+    with pytest.raises(SettingError, match="compile='yes': expected auto, always or never"):
         piaget.Learner(compile="yes")

@@ -8,10 +8,12 @@ import torch
 from torch import nn
 
 import piaget
-from piaget.engine import stages
-from piaget.method.settings import ALGORITHMS
+from piaget.engine.training import Trained
+from piaget.knowledge.state import State
+from piaget.method.choices import ALGORITHMS
 from piaget.method.structures import STRUCTURES
-from piaget.method.trees import flatten, leaves, map_tree
+from piaget.method.trees import leaves, map_tree
+from piaget.scoring.probing import network
 from tests.small import binary_tasks, image_tasks, mixed_tasks
 
 
@@ -71,14 +73,18 @@ def make(structure, adaptation, algorithm, kind, **settings):
 
 def predictions(learner, tasks):
     known = [t for t in tasks if t.name in learner.tasks]
-    return {t.name: learner._outputs(learner._state.records[t.name], t.test.x) for t in known}
+    return {t.name: shown(learner, t) for t in known}
+
+
+def shown(learner, task):
+    return network(learner, task).outputs(task.test.x.to(learner.settings.torch_dtype))
 
 
 def snapshot(learner, own_of):
-    state = learner._state
+    state = learner.state
     groups = {"components": state.components, "moments": state.moments}
     if own_of in state.records:
-        groups["own"] = state.records[own_of].own
+        groups["params"] = state.records[own_of].params
     return {name: map_tree(torch.clone, tree) for name, tree in groups.items()}
 
 
@@ -92,42 +98,46 @@ class Rules:
     def __init__(self, monkeypatch, learner, tasks):
         self.learner, self.tasks = learner, tasks
         self.finished, self.shown, self.stages = {}, {}, set()
-        commit = stages.Stage.commit
+        take, update = State.take, Trained.update
 
-        def checked_commit(stage, groups, moments):
-            name = stage.data[-1][0].name
+        def seen_update(trained):
+            self.stage = trained.training.stages[trained.place]
+            return update(trained)
+
+        def checked_take(state, update, epoch):
+            name = self.stage.data[-1].record.name
             old = snapshot(learner, name)
-            commit(stage, groups, moments)
-            self.stages.add(stage.name)
-            self.check(stage, old, snapshot(learner, name))
+            take(state, update, epoch)
+            self.stages.add(self.stage.kind.name)
+            self.check(self.stage, old, snapshot(learner, name))
 
-        monkeypatch.setattr(stages.Stage, "commit", checked_commit)
+        monkeypatch.setattr(Trained, "update", seen_update)
+        monkeypatch.setattr(State, "take", checked_take)
 
     def begin(self):
         """Before a task: what finished tasks have, and what is predicted for them."""
         learner = self.learner
-        self.finished = {n: map_tree(torch.clone, learner._state.records[n].own) for n in learner.tasks}
+        self.finished = {n: map_tree(torch.clone, learner.state.records[n].params) for n in learner.tasks}
         self.shown = predictions(learner, self.tasks)
 
     def check(self, stage, old, new):
         learner = self.learner
-        for name, own in self.finished.items():
-            assert same(own, learner._state.records[name].own)
-        if stage.name == "assimilation":
+        for name, params in self.finished.items():
+            assert same(params, learner.state.records[name].params)
+        if stage.kind.name == "assimilation":
             k = stage.state.k - (1 if stage.candidate else 0)
             for group in ("components", "moments"):
                 cut_old, cut_new = (map_tree(lambda p: p[:k], tree[group]) for tree in (old, new))
                 assert same(cut_old, cut_new)
-            if learner.settings.encoder == "learned":
-                assert not same(old["own"]["encoder"], new["own"]["encoder"])
+            if learner.settings.encoder.learns:
+                assert not same(old["params"].encoder, new["params"].encoder)
             for task in self.tasks:
                 if task.name in self.shown:
-                    now = learner._outputs(learner._state.records[task.name], task.test.x)
-                    torch.testing.assert_close(now, self.shown[task.name], rtol=0, atol=1e-6)
-        elif stage.name == "adaptation" or (
-            stage.name == "initialization" and learner.model.structure.fixed_initially
+                    torch.testing.assert_close(shown(learner, task), self.shown[task.name], rtol=0, atol=1e-6)
+        elif stage.kind.name == "adaptation" or (
+            stage.kind.name == "initialization" and learner.model.structure.fixed_initially
         ):
-            assert same(old["own"], new["own"])
+            assert same(old["params"], new["params"])
             assert not same(old["components"], new["components"])
 
 
@@ -145,7 +155,7 @@ def test_combination(monkeypatch, structure, adaptation, algorithm, kind):
         expected = {"assimilation"}
     assert rules.stages == {"initialization", *expected}
     assert learner.tasks == [t.name for t in tasks]
-    assert all(torch.isfinite(t).all() for t in flatten(learner._state.components).values())
+    assert all(torch.isfinite(t).all() for t in leaves(learner.state.components))
     scores = [r["value"] for r in rows if r["metric"] in ("accuracy", "rmse", "loss")]
     assert len(scores) == 2 * len(tasks)
     assert all(math.isfinite(s) and s >= 0 for s in scores)
@@ -158,7 +168,7 @@ EXPANDING = piaget.ComponentDropout(-9.0)
 UNUSUAL = {
     "joint with component dropout": ("soft-ordering", piaget.Algorithm(piaget.Joint(3), EXPANDING)),
     "a single network in stages": ("monolithic", piaget.Algorithm(IN_STAGES)),
-    "no components, in stages": ("soft-gating", piaget.Algorithm(IN_STAGES, monolithic=True)),
+    "no components, in stages": ("monolithic", piaget.Algorithm(IN_STAGES, name="no-components")),
 }
 
 
@@ -170,7 +180,7 @@ def test_unusual_combination(monkeypatch, name):
     for task in tasks:
         rules.begin()
         learner.learn(task)
-    assert rules.stages == {"initialization", *algorithm.schedule.stages()}
+    assert rules.stages == {"initialization", *(kind.name for kind in algorithm.schedule.stages())}
     assert learner.components == (5 if "dropout" in name else 2)
 
 
@@ -182,13 +192,13 @@ def test_hidden_components_have_weight_exactly_zero(structure):
     for task in tasks:
         learner.learn(task)
     assert learner.components == 2 + 3, "every candidate is kept at this threshold"
-    state = learner._state
+    state = learner.state
     first = state.records[tasks[0].name]
     assert first.k == 2
-    before = learner._outputs(first, tasks[0].test.x)
+    before = shown(learner, tasks[0])
     for p in state.components.values():
         p[2:] = 1e6  # components that the first task never saw
-    assert torch.equal(before, learner._outputs(first, tasks[0].test.x))
+    assert torch.equal(before, shown(learner, tasks[0]))
 
 
 GOOD = {

@@ -4,9 +4,8 @@ import pytest
 import torch
 
 import piaget
-from piaget.knowledge.state import params_of
 from piaget.method import curvature
-from piaget.method.adaptation import Finished
+from piaget.method.adaptation import Finished, StepContext
 from piaget.method.curvature import as_matrices, from_matrices, nearest_kronecker, sample_gradients
 from piaget.method.objective import probabilities
 from piaget.method.trees import map_tree
@@ -34,24 +33,24 @@ def learned(kind, components, tasks=None, depth=3, structure="soft-ordering"):
     )
     for task in tasks:
         learner.learn(task)
-    record = learner._state.records[tasks[-1].name]
+    record = learner.state.records[tasks[-1].name]
     return learner, record, tasks[-1]
 
 
 def params(learner, record):
-    return params_of(learner._state, record, learner.model.structure)
+    return learner.state.params(record, learner.model)
 
 
 def outputs(learner, record, components, x):
-    whole = params(learner, record) | {"components": components}
-    h = learner.model.encode(record.own["encoder"], x)
+    whole = params(learner, record)._replace(components=components)
+    h = learner.model.encode(record.params.encoder, x)
     visible = record.visible(learner.components)
     return learner.model.forward(whole, h, [None] * learner.model.depth, visible)
 
 
 def dense_fisher(learner, record, x):
     """(n, k, out, in) Jacobians of every output by autograd, and the exact Fisher blocks."""
-    components = map_tree(torch.clone, learner._state.components)
+    components = map_tree(torch.clone, learner.state.components)
     blocks = None
     for n in range(len(x)):
         jacobian = torch.func.jacrev(lambda c, n=n: outputs(learner, record, c, x[n : n + 1])[0])(components)
@@ -152,7 +151,7 @@ def test_sample_gradients_count_every_application(monkeypatch, components):
         torch.Generator().manual_seed(1),
     )
     for n in range(4):
-        variables = map_tree(lambda p: p.clone().requires_grad_(), learner._state.components)
+        variables = map_tree(lambda p: p.clone().requires_grad_(), learner.state.components)
         out = outputs(learner, record, variables, x[n : n + 1])
         loss = torch.nn.functional.cross_entropy(out, labels[0][n : n + 1])
         expected = torch.autograd.grad(loss, [variables["weight"], variables["bias"]])
@@ -164,7 +163,7 @@ def test_penalty_gradient_is_the_dense_product():
     """lambda sum_t (L_t kron R_t) vec(Phi - Phi_t), and the gradient of the quadratic penalty."""
     learner, record, task = learned("binary", piaget.Dense(4))
     ewc = piaget.KroneckerEWC(0.3)
-    state = learner._state
+    state = learner.state
     memory, anchors = {}, []
     generator = torch.Generator().manual_seed(5)
     components = state.components
@@ -172,7 +171,7 @@ def test_penalty_gradient_is_the_dense_product():
         components = map_tree(
             lambda p: p + 0.1 * torch.randn(p.shape, generator=generator, dtype=p.dtype), components
         )
-        whole = params(learner, record) | {"components": components}
+        whole = params(learner, record)._replace(components=components)
         finished = Finished(
             t,
             record.kind,
@@ -189,7 +188,17 @@ def test_penalty_gradient_is_the_dense_product():
         anchors.append(as_matrices(components)["weight"])
     now = map_tree(lambda p: p + 0.2 * torch.randn(p.shape, generator=generator, dtype=p.dtype), components)
     zero = map_tree(torch.zeros_like, now)
-    corrected = as_matrices(ewc.correct(ewc.constants(memory, 2), now, zero))["weight"]
+    context = StepContext(
+        components=now,
+        gradient=zero,
+        memory=ewc.constants(memory, 2),
+        reference=None,
+        step=torch.zeros(()),
+        random=torch.zeros(0),
+        loss=lambda components: torch.zeros(()),
+        outputs=lambda components: torch.zeros(0, 1),
+    )
+    corrected = as_matrices(ewc.correct(context).gradient)["weight"]
     phi = as_matrices(now)["weight"].requires_grad_()
     for k in range(2):
         dense = torch.zeros(20, 20, dtype=torch.float64)

@@ -147,7 +147,7 @@ def test_fixed_encoder(monkeypatch):
     recording = record(monkeypatch, learner, tasks)
     monkeypatch.undo()
     banks = [e["part"].bank for e in recording.epochs if e["name"] == "assimilation"]
-    assert all("first" in bank for bank in banks)
+    assert all(bank.first is not None for bank in banks)
     replayed = Replayed(learner, tasks, recording)
     own = replayed.learner.own
     replayed.learner.own = lambda task: own(task)[1:]  # the encoder is not among what learns

@@ -30,9 +30,9 @@ def test_pull_back_pulls():
         tasks = piaget.stream("objects", seed=0)[:5]
         for task in tasks[:4]:
             learner.learn(task)
-        before = learner._state.components["weight"].clone()
+        before = learner.state.components["weight"].clone()
         learner.learn(tasks[4])
-        return float((learner._state.components["weight"] - before).norm())
+        return float((learner.state.components["weight"] - before).norm())
 
     assert drift(1e3) < 0.8 * drift(0.0)
 

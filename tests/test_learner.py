@@ -5,8 +5,10 @@ import pytest
 import torch
 
 import piaget
-from piaget.engine import stages
-from piaget.method.trees import flatten, leaves
+from piaget.engine.stage import Stage
+from piaget.knowledge.snapshot import describe
+from piaget.knowledge.storage import flatten
+from piaget.method.trees import leaves
 from tests.small import binary_tasks, make_task, mixed_tasks
 
 SMALL = {
@@ -42,7 +44,7 @@ def test_a_life(tmp_path):
     assert {r["evaluated"] for r in everything if r["metric"] == "loss"} == set(learner.tasks)
     structures = learner.structures()
     for name in learner.tasks:
-        k = learner._state.records[name].k
+        k = learner.state.records[name].k
         assert structures[name].shape == (k, 2)
         torch.testing.assert_close(structures[name].sum(0), torch.ones(2))
     decisions = [r for r in rows if r["metric"] == "kept"]
@@ -124,11 +126,10 @@ def test_try_task_changes_nothing():
         learner.try_task(tasks[0])
     for task in tasks[:3]:
         learner.learn(task)
-    state = learner._state
+    state = learner.state
 
     def tensors():
-        own = {n: r.own for n, r in state.records.items()}
-        return flatten({"c": state.components, "m": state.moments, "own": own, "mem": state.memory})
+        return flatten(describe(state)[1])
 
     before = {n: t.clone() for n, t in tensors().items()}
     generator = state.generator.get_state()
@@ -164,7 +165,7 @@ def test_the_same_seed_gives_the_same_learner_and_another_seed_another():
         learner = piaget.Learner(**SMALL, seed=seed)
         for task in mixed_tasks(3):
             learner.learn(task)
-        return learner._state.components["weight"]
+        return learner.state.components["weight"]
 
     assert torch.equal(final(0), final(0))
     assert not torch.equal(final(0), final(1))
@@ -175,7 +176,7 @@ def test_watching_does_not_change_the_result():
         learner = piaget.Learner(**SMALL)
         for task in mixed_tasks(3):
             learner.learn(task, **watching)
-        return learner._state.components["weight"]
+        return learner.state.components["weight"]
 
     assert torch.equal(final(), final(every=1, evaluate_on=mixed_tasks(3)))
 
@@ -188,9 +189,9 @@ def test_ewc_and_replay_hold_components_back():
         tasks = mixed_tasks(3)
         for task in tasks[:2]:
             learner.learn(task)
-        before = learner._state.components["weight"].clone()
+        before = learner.state.components["weight"].clone()
         learner.learn(tasks[2])
-        return float((learner._state.components["weight"] - before).norm())
+        return float((learner.state.components["weight"] - before).norm())
 
     free, weak, strong = drift("nft"), drift(piaget.KroneckerEWC(1e-8)), drift(piaget.KroneckerEWC(1e4))
     assert weak == pytest.approx(free, rel=0.3)
@@ -209,12 +210,12 @@ def test_shared_encoder_and_decoder_learn_with_the_components():
     tasks = binary_tasks(4)
     for task in tasks[:2]:
         learner.learn(task)
-    before = {n: t.clone() for n, t in flatten(learner._state.io).items()}
+    before = {n: t.clone() for n, t in flatten(learner.state.shared._asdict()).items()}
     assert set(before) == {"encoder/weight", "encoder/bias", "decoder/weight", "decoder/bias"}
     for task in tasks[2:]:
         learner.learn(task)
-    assert all(not torch.equal(before[n], t) for n, t in flatten(learner._state.io).items())
-    assert all(not any(flatten(r.own["encoder"])) for r in learner._state.records.values())
+    assert all(not torch.equal(before[n], t) for n, t in flatten(learner.state.shared._asdict()).items())
+    assert all(not r.params.encoder for r in learner.state.records.values())
     with pytest.raises(piaget.TaskError, match="share one encoder"):
         learner.learn(make_task("other", "binary", features=9))
 
@@ -235,24 +236,35 @@ def test_replay_with_images_of_different_sizes():
     ("settings", "message"),
     [
         ({"structure": "soft"}, "structure='soft'; expected one of linear, soft-ordering"),
-        ({"adaptation": "l2"}, "adaptation='l2'; expected one of nft, er, ewc, fm"),
+        (
+            {"adaptation": "l2"},
+            "adaptation='l2'; expected one of er, ewc, nft, fm, or an object of class Adaptation",
+        ),
         ({"algorithm": "static"}, "algorithm='static'; expected one of dynamic"),
-        ({"components": "lstm"}, "components='lstm'; expected one of dense, conv, linear"),
+        ({"components": "lstm"}, "components='lstm': expected dense, conv or linear, or an object"),
         ({"structure": "monolithic"}, "cannot take new components"),
         ({"structure": "linear", "components": "dense"}, "linear combinations go with linear"),
         ({"components": "conv", "encoder": "learned"}, "expected encoder='none'"),
-        ({"epochs": 0}, "epochs=0; expected a whole number, 1 or more"),
+        ({"epochs": 0}, "epochs=0: expected a whole number, 1 or more"),
         ({"depth": 2.5}, "depth=2.5"),
         ({"batch_size": -1}, "batch_size=-1"),
         ({"learning_rate": 0}, "learning_rate=0"),
-        ({"encoder": "deep"}, "encoder='deep'; expected learned, fixed, shared or none"),
+        ({"encoder": "deep"}, "encoder='deep': expected learned, fixed, shared or none, or an object"),
         ({"decoder": "none"}, "decoder='none'"),
-        ({"dtype": "float16"}, "dtype='float16'; expected float32 or float64"),
+        ({"dtype": "float16"}, "dtype='float16': expected float32 or float64"),
         ({"epochs": 1}, "epochs=1 with 'dynamic'; expected 2 or more"),
         ({"device": "gpu"}, "device='gpu' cannot be used here"),
-        ({"adaptation": None}, "adaptation=None; expected a name or an object of class Adaptation"),
-        ({"adaptation": piaget.Replay}, "expected a name or an object of class Adaptation"),
-        ({"structure": piaget.Replay()}, "expected a name or an object of class Structure"),
+        (
+            {"adaptation": None},
+            "adaptation=None; expected one of er, ewc, nft, fm, or an object of class Adaptation",
+        ),
+        ({"adaptation": piaget.Replay}, "or an object of class Adaptation"),
+        ({"structure": piaget.Replay()}, "or an object of class Structure"),
+        ({"encoder": piaget.LinearDecoder()}, "or an object of class Encoder"),
+        ({"learning_rate": float("inf")}, "expected a finite number"),
+        ({"widht": 3}, "did you mean 'width'?"),
+        ({"replay_size": 3, "adaptation": "ewc"}, "replay_size is no setting of KroneckerEWC"),
+        ({"adapt_every": 7, "epochs": 10}, "expected one of 2, 5, 10"),
     ],
 )
 def test_wrong_settings(settings, message):
@@ -367,7 +379,7 @@ def test_linear_replay_keeps_ten_samples_a_task():
     learner = piaget.Learner("linear", "er", "compositional", epochs=3, initial_tasks=2)
     for task in binary_tasks(3):
         learner.learn(task)
-    assert [len(stored["y"]) for stored in learner._state.memory.values()] == [10, 10, 10]
+    assert [len(stored["y"]) for stored in learner.state.memory.values()] == [10, 10, 10]
 
 
 def test_epochs_that_are_alike_are_planned_once(monkeypatch):
@@ -377,7 +389,7 @@ def test_epochs_that_are_alike_are_planned_once(monkeypatch):
         learner = piaget.Learner("linear", "er", "compositional", epochs=20, initial_tasks=2)
         for task in binary_tasks(4):
             learner.learn(task)
-        results.append(learner._state)
-        monkeypatch.setattr(stages.Stage, "epochs_alike", False)
+        results.append(learner.state)
+        monkeypatch.setattr(Stage, "epochs_alike", False)
     for one, two in zip(*(leaves(state.components) for state in results), strict=True):
         assert torch.equal(one, two)

@@ -6,15 +6,19 @@ from torch import nn
 
 import piaget
 from piaget.engine.noise import draw_bits, packed_bytes, unpack
-from piaget.engine.step import adam_, new_moments
 from piaget.method import objective
+from piaget.method.expansion import Evidence
+from piaget.method.optimizer import SGD, Adam, CosineRate, Patience
+from piaget.method.parameters import new_moments
+from piaget.method.schedule import ADAPTATION, ASSIMILATION, JOINT
+from piaget.method.trees import map_tree
 
 
 def test_algorithm_1_schedule():
-    assert piaget.Staged(99, 99, 1).stages() == ["assimilation"] * 99 + ["adaptation"]
-    assert piaget.Staged(4, 2, 3).stages() == (["assimilation"] * 2 + ["adaptation"] * 3) * 2
-    assert piaget.Staged(5, 2, 1).stages()[-1] == "assimilation"
-    assert piaget.Joint(3).stages() == ["joint"] * 3
+    assert piaget.Staged(99, 99, 1).stages() == [ASSIMILATION] * 99 + [ADAPTATION]
+    assert piaget.Staged(4, 2, 3).stages() == ([ASSIMILATION] * 2 + [ADAPTATION] * 3) * 2
+    assert piaget.Staged(5, 2, 1).stages()[-1] == ASSIMILATION
+    assert piaget.Joint(3).stages() == [JOINT] * 3
 
 
 @pytest.mark.parametrize("dropout", [0.5, 0.2])
@@ -28,22 +32,49 @@ def test_dropout_bits_have_the_right_share_and_scale(dropout):
     assert float(flat.mean()) == pytest.approx(1, abs=0.02)
 
 
-def test_adam_is_pytorchs_and_leaves_the_untouched_alone():
+OPTIMIZERS = {
+    "adam": (Adam(), lambda p: torch.optim.Adam(p, lr=0.01)),
+    "adamw": (Adam(weight_decay=0.3), lambda p: torch.optim.AdamW(p, lr=0.01, weight_decay=0.3)),
+    "sgd": (SGD(), lambda p: torch.optim.SGD(p, lr=0.01)),
+    "momentum": (SGD(momentum=0.9), lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9)),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_optimizers_are_pytorchs_and_leave_the_untouched_alone(name):
+    """A step count for each of three parameters; the second is touched every other time, the third never."""
+    ours, make = OPTIMIZERS[name]
     generator = torch.Generator().manual_seed(0)
-    ours = {"w": torch.randn(3, 4, generator=generator, dtype=torch.float64)}
-    theirs = [nn.Parameter(ours["w"][i].clone()) for i in range(3)]
-    optimizer = torch.optim.Adam(theirs, lr=0.01)
-    moments = new_moments(ours, (3,))
+    w = torch.randn(3, 4, generator=generator, dtype=torch.float64)
+    start = w.clone()
+    theirs = [nn.Parameter(w[i].clone()) for i in range(3)]
+    optimizer = make(theirs)
+    slots = [torch.zeros_like(w) for _ in ours.slots]
+    count, rate = torch.zeros(3, dtype=torch.float64), torch.tensor(0.01, dtype=torch.float64)
     for step in range(20):
         gradient = torch.randn(3, 4, generator=generator, dtype=torch.float64)
         touched = torch.tensor([True, step % 2 == 0, False])
         for i in range(3):
             theirs[i].grad = gradient[i].clone() if touched[i] else None
         optimizer.step()
-        adam_(ours, {"w": gradient}, moments, touched, 0.01)
-    torch.testing.assert_close(ours["w"], torch.stack(list(theirs)).detach(), rtol=1e-12, atol=1e-14)
-    assert moments["count"].tolist() == [20, 10, 0]
-    assert not moments["mean"]["w"][2].any()
+        live = touched.double()
+        count += live
+        factors = ours.factors(live, count.clamp(min=1), rate)
+        ours.update_(w, gradient, slots, [factor[:, None] for factor in factors])
+    torch.testing.assert_close(w, torch.stack(list(theirs)).detach(), rtol=1e-12, atol=1e-14)
+    assert torch.equal(w[2], start[2])
+    assert not any(slot[2].any() for slot in slots)
+
+
+def test_rates_and_patience():
+    cosine = CosineRate(least=0.1)
+    assert cosine.factor(0, 10) == 1
+    assert cosine.factor(5, 10) == pytest.approx(0.55)
+    assert 0.1 < cosine.factor(9, 10) < 0.13
+    assert not Patience(2).stops([0.5, 0.6, 0.6])  # the first of equals is the best
+    assert Patience(2).stops([0.5, 0.6, 0.5, 0.6])
+    with pytest.raises(piaget.SettingError, match="1 or more"):
+        Patience(0)
 
 
 @pytest.mark.parametrize("width", [3, 5])
@@ -61,9 +92,9 @@ def test_losses_are_pytorchs(width):
     }
     for kind, (classes, expected) in cases.items():
         target = y.double() if kind == "regression" else y
-        rows = objective.target_rows(kind, target, width, torch.float64)
-        task = objective.describe(kind, classes, width)
-        losses = objective.sample_losses(out, rows["column"], rows["value"], task)
+        rows = objective.targets(kind, target, width, torch.float64)
+        form = objective.output_form(kind, classes, width)
+        losses = objective.sample_losses(out, rows, form)
         torch.testing.assert_close(losses, expected)
 
 
@@ -72,9 +103,19 @@ def test_improvement():
     assert objective.improvement("binary", 0.1, 0.0) == float("inf")
     assert objective.improvement("regression", 0.9, 1.0) == pytest.approx(0.1)
     keep = piaget.ComponentDropout(0.05)
-    assert keep.keeps("multiclass", 0.84001, 0.8)
-    assert not keep.keeps("multiclass", 0.83, 0.8)
-    assert keep.keeps("multiclass", 0.0, 0.0)
+    assert keep.keeps(evidence(85, 80))
+    assert not keep.keeps(evidence(83, 80))
+    assert keep.keeps(evidence(0, 0))
+
+
+def evidence(right_with, right_without):
+    """Of 100 samples, so many are right with the candidate, and so many without it."""
+    targets = torch.ones(100, dtype=torch.int64)
+
+    def outputs(right):
+        return torch.where(torch.arange(100) < right, 1.0, -1.0)[:, None]
+
+    return Evidence("binary", outputs(right_with), outputs(right_without), targets)
 
 
 @pytest.mark.parametrize("kind", [piaget.Dense(5), piaget.Conv(4), piaget.Conv(4, padding=0)])
@@ -119,13 +160,13 @@ def test_modules_that_cannot_be_components(factory, message):
 def test_nothing_strays_to_another_device(kind):
     """The meta device stands in for a GPU: mixing it with the CPU is an error."""
     y = torch.zeros(3, device="meta", dtype=torch.float32 if kind == "regression" else torch.int64)
-    rows = objective.target_rows(kind, y, 3, torch.float32)
-    assert {t.device.type for t in rows.values()} == {"meta"}
+    rows = objective.targets(kind, y, 3, torch.float32)
+    assert {t.device.type for t in rows} == {"meta"}
     out = torch.zeros(3, 3, device="meta")
-    task = {name: t.to("meta") for name, t in objective.describe(kind, 3, 3).items()}
-    assert objective.sample_losses(out, rows["column"], rows["value"], task).device.type == "meta"
-    moments = new_moments({"w": torch.zeros(2, 3, device="meta")}, (2,), "meta")
-    assert moments["count"].device.type == "meta"
+    form = map_tree(lambda t: t.to("meta"), objective.output_form(kind, 3, 3))
+    assert objective.sample_losses(out, rows, form).device.type == "meta"
+    moments = new_moments(("mean",), {"w": torch.zeros(2, 3, device="meta")}, 2)
+    assert moments.updates.device.type == "meta"
     bits = torch.zeros(3, 2, 1, dtype=torch.uint8, device="meta")
     assert unpack(bits, [(4,)], piaget.Dense(), torch.float32)[0].device.type == "meta"
 

@@ -48,7 +48,7 @@ def test_a_removed_component_does_not_matter_any_more(structure):
     change = probing.removed(learner.settings.structure, 1)
     before = outputs(learner, tasks[3], change)
     assert not torch.allclose(before, outputs(learner, tasks[3]))
-    for stack in leaves(learner._state.components):
+    for stack in leaves(learner.state.components):
         stack[1] = 7.0
     torch.testing.assert_close(outputs(learner, tasks[3], change), before)
 
@@ -57,8 +57,8 @@ def test_without_a_component_the_others_share_what_there_is():
     """As if its logit had been minus infinity."""
     learner, tasks = taught()
     removed = outputs(learner, tasks[3], probing.removed(learner.settings.structure, 1))
-    own = learner._state.records[tasks[3].name].own
-    own["structure"]["logits"] = own["structure"]["logits"].index_fill(0, torch.tensor([1]), -math.inf)
+    params = learner.state.records[tasks[3].name].params.structure
+    params["logits"] = params["logits"].index_fill(0, torch.tensor([1]), -math.inf)
     torch.testing.assert_close(outputs(learner, tasks[3]), removed)
 
 
@@ -79,9 +79,9 @@ def test_intensities_go_from_none_to_all():
 
 def test_the_learner_stays_as_it_is():
     learner, tasks = taught()
-    before = [leaf.clone() for leaf in leaves(learner._state.components)], outputs(learner, tasks[0])
+    before = [leaf.clone() for leaf in leaves(learner.state.components)], outputs(learner, tasks[0])
     list(probing.rows(learner, tasks))
-    assert all(torch.equal(a, b) for a, b in zip(before[0], leaves(learner._state.components), strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(before[0], leaves(learner.state.components), strict=True))
     assert torch.equal(before[1], outputs(learner, tasks[0]))
 
 
@@ -101,7 +101,7 @@ def test_rows_about_components(structure, settings):
         stage: [r for r in rows if r["stage"] == stage] for stage in ("structure", "removal", "consistency")
     }
     assert {r["evaluated"] for r in of["removal"]} == {task.name for task in tasks}
-    per_task = [learner._state.records[task.name].k for task in tasks]
+    per_task = [learner.state.records[task.name].k for task in tasks]
     assert len(of["removal"]) == sum(per_task)
     depths = 1 if structure == "linear" else learner.settings.depth
     assert len(of["structure"]) == sum(per_task) * depths
@@ -113,7 +113,7 @@ def test_linear_combinations_with_several_outputs_have_one_depth():
     learner, tasks = taught("linear", tasks=[make_task(f"task {i}", seed=i) for i in range(4)])
     assert probing.weights(learner, tasks[3]).shape == (1, 3)
     rows = [r for r in probing.rows(learner, tasks) if r["stage"] == "structure"]
-    assert {r["metric"] for r in rows} == {f"component {c} depth 0" for c in range(3)}
+    assert {(r["metric"], r["component"], r["depth"]) for r in rows} == {("weight", c, 0) for c in range(3)}
 
 
 def test_no_rows_without_components():

@@ -9,12 +9,15 @@ import torch
 from torch import nn
 
 import piaget
-from piaget.engine import stages
 from piaget.knowledge import lifecycle, storage
+from piaget.knowledge.snapshot import describe
+from piaget.knowledge.state import State
+from piaget.knowledge.storage import flatten
 from piaget.method import adaptation as adaptation_module
-from piaget.method.settings import ALGORITHMS
-from piaget.method.trees import flatten
-from piaget.scoring import watch as evaluation
+from piaget.method.adaptation import Finished
+from piaget.method.choices import ALGORITHMS
+from piaget.method.model import Model
+from piaget.scoring.scores import TaskNetwork
 from tests.small import binary_tasks, mixed_tasks
 
 
@@ -33,18 +36,7 @@ def learner_of(adaptation="er", algorithm="dynamic", **settings):
 
 
 def everything(learner):
-    state = learner._state
-    own = {name: record.own for name, record in state.records.items()}
-    tree = {
-        "components": state.components,
-        "moments": state.moments,
-        "own": own,
-        "memory": state.memory,
-        "io": state.io,
-        "io_moments": state.io_moments,
-        "generator": state.generator.get_state(),
-    }
-    return flatten(tree)
+    return flatten(describe(learner.state)[1])
 
 
 def assert_same(a, b):
@@ -129,13 +121,15 @@ def test_interrupted_anywhere_continues_bitwise(tmp_path, at, every):
 @pytest.mark.parametrize(
     ("owner", "name"),
     [
-        (lifecycle, "_draw_own"),
+        (Model, "draw_task"),
+        (Model, "resized"),
         (lifecycle, "new_moments"),
-        (lifecycle, "resize_moments"),
-        (stages, "_with_last"),
-        (adaptation_module.Finished, "sample"),
+        (lifecycle, "discard_candidate"),
+        (State, "take"),
+        (Finished, "sample"),
         (adaptation_module, "nearest_kronecker"),
-        (evaluation, "scores"),
+        (TaskNetwork, "scores"),
+        (TaskNetwork, "evidence"),
     ],
 )
 @pytest.mark.parametrize("at", [1, 2, 3])

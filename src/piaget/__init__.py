@@ -8,9 +8,11 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a test compares the two)
     from piaget import lab as lab, streams as streams
-    from piaget.cohort import Cohort as Cohort
+    from piaget.cohort import (
+        Cohort as Cohort,
+    )
     from piaget.data.tasks import (
         Split as Split,
         Stream as Stream,
@@ -25,13 +27,22 @@ if TYPE_CHECKING:
         TaskError as TaskError,
         UnknownTaskError as UnknownTaskError,
     )
-    from piaget.learner import Learner as Learner
+    from piaget.learner import (
+        Learner as Learner,
+    )
     from piaget.method.adaptation import (
         Adaptation as Adaptation,
+        Correction as Correction,
+        Finished as Finished,
         Frozen as Frozen,
         KroneckerEWC as KroneckerEWC,
+        Memory as Memory,
         NaiveFineTuning as NaiveFineTuning,
         Replay as Replay,
+        Replayed as Replayed,
+        StepContext as StepContext,
+        Stored as Stored,
+        stored_samples as stored_samples,
     )
     from piaget.method.components import (
         Components as Components,
@@ -40,72 +51,98 @@ if TYPE_CHECKING:
         Linear as Linear,
         Module as Module,
     )
+    from piaget.method.encoders import (
+        Decoder as Decoder,
+        Encoder as Encoder,
+        LinearDecoder as LinearDecoder,
+        LinearEncoder as LinearEncoder,
+        NoDecoder as NoDecoder,
+        NoEncoder as NoEncoder,
+    )
     from piaget.method.expansion import (
         ComponentDropout as ComponentDropout,
+        Evidence as Evidence,
         Expansion as Expansion,
         NoExpansion as NoExpansion,
+    )
+    from piaget.method.optimizer import (
+        SGD as SGD,
+        Adam as Adam,
+        ConstantRate as ConstantRate,
+        CosineRate as CosineRate,
+        NeverStop as NeverStop,
+        Optimizer as Optimizer,
+        Patience as Patience,
+        RateSchedule as RateSchedule,
+        StopRule as StopRule,
     )
     from piaget.method.schedule import (
         Joint as Joint,
         Schedule as Schedule,
         Staged as Staged,
+        StageKind as StageKind,
     )
-    from piaget.method.settings import Algorithm as Algorithm
+    from piaget.method.settings import (
+        Algorithm as Algorithm,
+    )
     from piaget.method.structures import (
+        Frame as Frame,
         LinearCombination as LinearCombination,
         Monolithic as Monolithic,
         SoftGating as SoftGating,
         SoftOrdering as SoftOrdering,
         Structure as Structure,
     )
-    from piaget.scoring.rows import Row as Row
-    from piaget.scoring.watch import EpochReport as EpochReport
-    from piaget.streams import stream as stream
+    from piaget.method.trees import (
+        Tensors as Tensors,
+        map_tree as map_tree,
+        resize as resize,
+    )
+    from piaget.scoring.rows import (
+        Row as Row,
+    )
+    from piaget.scoring.watch import (
+        EpochReport as EpochReport,
+    )
+    from piaget.streams import (
+        stream as stream,
+    )
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "piaget.method.adaptation": ("Adaptation", "Frozen", "KroneckerEWC", "NaiveFineTuning", "Replay"),
-    "piaget.cohort": ("Cohort",),
-    "piaget.method.components": ("Components", "Conv", "Dense", "Linear", "Module"),
-    "piaget.errors": (
-        "DataError",
-        "DataNote",
-        "LoadError",
-        "PiagetError",
-        "SettingError",
-        "TaskError",
-        "UnknownTaskError",
-    ),
-    "piaget.scoring.rows": ("Row",),
-    "piaget.scoring.watch": ("EpochReport",),
-    "piaget.method.expansion": ("ComponentDropout", "Expansion", "NoExpansion"),
-    "piaget.learner": ("Learner",),
-    "piaget.method.schedule": ("Joint", "Schedule", "Staged"),
-    "piaget.method.settings": ("Algorithm",),
-    "piaget.streams": ("stream",),
-    "piaget.method.structures": (
-        "LinearCombination",
-        "Monolithic",
-        "SoftGating",
-        "SoftOrdering",
-        "Structure",
-    ),
-    "piaget.data.tasks": ("Split", "Stream", "Task"),
+    "data.tasks": "Split Stream Task",
+    "cohort": "Cohort",
+    "errors": "DataError DataNote LoadError PiagetError SettingError TaskError UnknownTaskError",
+    "learner": "Learner",
+    "method.adaptation": "Adaptation Correction Finished Frozen KroneckerEWC Memory "
+    "NaiveFineTuning Replay Replayed StepContext Stored stored_samples",
+    "method.components": "Components Conv Dense Linear Module",
+    "method.encoders": "Decoder Encoder LinearDecoder LinearEncoder NoDecoder NoEncoder",
+    "method.expansion": "ComponentDropout Evidence Expansion NoExpansion",
+    "method.optimizer": "SGD Adam ConstantRate CosineRate NeverStop Optimizer Patience RateSchedule StopRule",
+    "method.schedule": "Joint Schedule Staged StageKind",
+    "method.settings": "Algorithm",
+    "method.structures": "Frame LinearCombination Monolithic SoftGating SoftOrdering Structure",
+    "method.trees": "Tensors map_tree resize",
+    "scoring.rows": "Row",
+    "scoring.watch": "EpochReport",
+    "streams": "stream",
 }
-_MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
-__all__ = sorted(_MODULE_OF)
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+_ROOMS = ("lab", "streams")
+__all__ = sorted(_HOME_OF)
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("lab", "streams"):
+    if name in _ROOMS:
         return importlib.import_module(f"piaget.{name}")
-    if name not in _MODULE_OF:
+    if name not in _HOME_OF:
         raise AttributeError(f"module 'piaget' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_MODULE_OF[name]), name)
+    value = getattr(importlib.import_module(f"piaget.{_HOME_OF[name]}"), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_MODULE_OF, "lab", "streams"]
+    return [*globals(), *_HOME_OF, *_ROOMS]

@@ -36,7 +36,7 @@ Compiled = Callable[[list[Tensor]], Any]  # takes the leaves of the arguments' t
 # A step is compiled, for 20 to 60 s, if there are so many of its kind on a task, and so many of all kinds.
 FEW_STEPS, MANY_STEPS = 250, 2000
 
-_ready: dict[Any, Compiled | None] = {}  # in this process, by key; None: it cannot be compiled
+READY: dict[Any, Compiled | None] = {}  # in this process, by key; None: it cannot be compiled
 
 
 def pays(stages: Sequence[Stage]) -> bool:
@@ -59,23 +59,25 @@ def _enough(stage: Stage) -> bool:
 
 def compiled(step: Callable[..., None], arguments: tuple[Any, ...]) -> Compiled | None:
     """The step as machine code for arguments of this form, or None. `step(*arguments)` is the original."""
-    name = _key(step, arguments)
+    name = key_of(step, arguments)
     # What the description of a user's own part leaves out may be anything: the object itself tells.
-    key = name if _is_ours(step) else (name, step)
-    if key not in _ready:
-        path = _folder() / name if _is_ours(step) else Path(_scratch().name) / f"{name}-{len(_ready)}"
+    key = name if is_library_part(step) else (name, step)
+    if key not in READY:
+        path = (
+            cache_folder() / name if is_library_part(step) else Path(_scratch().name) / f"{name}-{len(READY)}"
+        )
         try:
-            _ready[key] = _made(step, arguments, path.with_suffix(".pt2"))
+            READY[key] = machine_code(step, arguments, path.with_suffix(".pt2"))
         except Exception as error:  # whatever the compiler's reason: there is another way
-            _ready[key] = None
+            READY[key] = None
             message = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             warnings.warn(
                 f"a step could not be compiled, and runs slower: {message}", CompileNote, stacklevel=2
             )
-    return _ready[key]
+    return READY[key]
 
 
-def _folder() -> Path:
+def cache_folder() -> Path:
     return user_cache_path("piaget") / "compiled"
 
 
@@ -88,17 +90,17 @@ def _scratch() -> tempfile.TemporaryDirectory[str]:
 # --- what a compiled step depends on --------------------------------------------------------------------
 
 
-def _is_ours(part: Any) -> bool:
+def is_library_part(part: Any) -> bool:
     """Is it made of the library's own parts alone? Then its description says all."""
     if dataclasses.is_dataclass(part) and not isinstance(part, type):
         ours = type(part).__module__.split(".")[0] == "piaget"
-        return ours and all(_is_ours(getattr(part, field.name)) for field in dataclasses.fields(part))
+        return ours and all(is_library_part(getattr(part, field.name)) for field in dataclasses.fields(part))
     if isinstance(part, tuple):
-        return all(_is_ours(one) for one in part)
+        return all(is_library_part(one) for one in part)
     return part is None or isinstance(part, bool | int | float | str)
 
 
-def _key(step: Callable[..., None], arguments: tuple[Any, ...]) -> str:
+def key_of(step: Callable[..., None], arguments: tuple[Any, ...]) -> str:
     form = [(tuple(t.shape), t.stride(), str(t.dtype), str(t.device)) for t in leaves(arguments)]
     names = _names(arguments)
     text = repr((step, names, form, torch.get_num_threads(), torch.__version__, _sources(), _processor()))
@@ -135,7 +137,7 @@ def _processor() -> str:
 # --- making it ------------------------------------------------------------------------------------------
 
 
-def _made(step: Callable[..., None], arguments: tuple[Any, ...], path: Path) -> Compiled:
+def machine_code(step: Callable[..., None], arguments: tuple[Any, ...], path: Path) -> Compiled:
     """From its file, which several processes may want at the same time."""
     if not all(tensor.is_contiguous() for tensor in leaves(arguments)):
         raise ValueError("its arguments are not contiguous")  # which the machine code takes for granted
