@@ -1,13 +1,11 @@
 """A stage laid out as tensors, and read back.
 
 Runs with different numbers of components, outputs, used features and samples can be stacked: all are padded
-to a common `Size`. What is constant during the stage is computed here, once: encoded inputs when the encoder
-does not learn, depth 0's component outputs when components do not learn.
+to a common `Size`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,29 +14,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from piaget.engine.banks import Banks, Size
 from piaget.engine.loss import BatchLoss, Fixed, Rows
 from piaget.engine.stage import Stage, TaskData
 from piaget.knowledge.state import TaskRecord, Update
 from piaget.method.adaptation import Memory, Stored
-from piaget.method.objective import Targets, output_form, targets
 from piaget.method.parameters import SHARED_ROLES, TASK_ROLES, Moments, Role, TaskParams
-from piaget.method.trees import T, Tensors, map_tree, resize, rounded
-
-FIRST_OUTPUTS = 2**30  # bytes up to which depth 0's outputs are kept for a whole stage
-
-
-class Size(NamedTuple):
-    """What a stage needs, or what several stages need together."""
-
-    slots: int  # for components
-    outputs: int  # columns
-    features: int  # of inputs whose encoder learns
-
-    @classmethod
-    def of(cls, layouts: Sequence[Layout]) -> Size:
-        """For all of them, and a little more: so that few different forms occur, and are compiled."""
-        slots, outputs, features = (max(sizes) for sizes in zip(*(l.size for l in layouts), strict=True))
-        return cls(rounded(slots, 4), outputs, rounded(features))
+from piaget.method.trees import T, Tensors, map_tree, resize
 
 
 class Key(NamedTuple):
@@ -189,6 +171,7 @@ class Layout:
         Stored samples of another form (images of another size) make parts of their own.
         """
         stage, model, record = self.stage, self.stage.settings.model, data.record
+        banks = Banks(stage, size)
         keys: dict[Role, Key] = {role: Key(role, i) for role in TASK_ROLES}
         keys |= {role: Key(role) for role in ("components", *SHARED_ROLES)}
         if "candidate" in stage.trained:
@@ -196,57 +179,25 @@ class Layout:
         shape = self._entering(record)
         by_shape: dict[tuple[int, ...], list[Stored]] = {shape: []}
         for stored in stage.replay:
-            by_shape.setdefault(self._entering(self._past(stored)), []).append(stored)
-        current = self._rows(i, data, groups, keys, size)
-        parts = [self._part(keys, stage.trained, record, current, by_shape.pop(shape), size)]
+            by_shape.setdefault(self._entering(banks.past(stored)), []).append(stored)
+        encoder = groups[keys["shared encoder"]] or groups[keys["encoder"]]
+        current = banks.current(data, self.features[i], encoder, groups[Key("components")])
+        parts = [self._part(keys, stage.trained, record, current, by_shape.pop(shape), banks)]
         trained = tuple(role for role in stage.trained if role not in TASK_ROLES)
         for number, others in enumerate(by_shape.values(), len(stage.data)):
             # No row is the current task's: any past task of this form stands in its place.
-            stand_in = self._past(others[0])
+            stand_in = banks.past(others[0])
             for role, params in zip(
                 TASK_ROLES, model.resized(stand_in.params, size.slots, size.outputs), strict=True
             ):
                 groups[Key(role, number)] = params
             own = {role: Key(role, number) for role in TASK_ROLES}
-            parts.append(self._part(keys | own, trained, stand_in, None, others, size))
+            parts.append(self._part(keys | own, trained, stand_in, None, others, banks))
         return parts
-
-    def _past(self, stored: Stored) -> TaskRecord:
-        return list(self.stage.state.records.values())[stored.task]
 
     def _entering(self, record: TaskRecord) -> tuple[int, ...]:
         """The shape of what enters depth 0."""
         return tuple(self.stage.settings.model.shapes(tuple(record.input_shape))[0])
-
-    def _rows(
-        self, i: int, data: TaskData, groups: dict[Key, Tensors], keys: dict[Role, Key], size: Size
-    ) -> Rows:
-        """The current task's rows, as far as they can be computed before training."""
-        stage, model, features = self.stage, self.stage.settings.model, self.features[i]
-        x = data.x if features is None else resize(data.x.flatten(1)[:, features], 1, size.features)
-        rows = Rows(targets(data.record.kind, data.y, size.outputs, x.dtype))
-        if stage.encoder_learns:
-            return rows._replace(x=x)
-        encoder = groups[keys["shared encoder"]] or groups[keys["encoder"]]
-        with torch.no_grad():
-            h = model.encode(encoder, x)
-            first = None if "components" in stage.trained else self._first(h, groups[Key("components")])
-        return rows._replace(h=h, first=first)
-
-    def _first(self, h: Tensor, stacked: Tensors) -> Tensor | None:
-        """The outputs of depth 0 for all samples, if they fit."""
-        model = self.stage.settings.model
-        shape = model.components.output_shape(tuple(h.shape[1:]))
-        slots = next(iter(stacked.values())).shape[0]
-        if len(h) * slots * math.prod(shape) * h.element_size() > FIRST_OUTPUTS:
-            return None
-        blocks = [
-            model.components.in_memory(
-                model.structure.first_outputs(model.components, stacked, block)
-            ).contiguous()
-            for block in h.split(model.block(tuple(h.shape[1:]), slots))
-        ]
-        return torch.cat(blocks)
 
     def _part(
         self,
@@ -255,91 +206,24 @@ class Layout:
         record: TaskRecord,
         current: Rows | None,
         stored: list[Stored],
-        size: Size,
+        banks: Banks,
     ) -> Part:
         stage, model = self.stage, self.stage.settings.model
         adaptation = stage.settings.adaptation
         if stored:
-            bank, fixed = self._union(current, stored, size), self._fixed(record, stored, size)
+            bank, fixed = banks.union(current, stored), banks.fixed(record, stored)
         else:
             assert current is not None
-            bank, fixed = current, self._fixed(record, [], size)
+            bank, fixed = current, banks.fixed(record, [])
         corrects = stage.kind.adapts and "components" in trained and adaptation.corrects
-        memory = adaptation.constants(stage.state.memory, size.slots) if corrects else {}
+        memory = adaptation.constants(stage.state.memory, banks.size.slots) if corrects else {}
+        shape = self._entering(record)
+        fitting = [s for s in stage.references if self._entering(banks.past(s)) == shape]
         reference = None
-        if corrects and stage.references:
-            reference = Reference(
-                self._union(None, stage.references, size), self._fixed(record, stage.references, size)
-            )
+        if corrects and fitting:
+            reference = Reference(banks.union(None, fitting), banks.fixed(record, fitting))
         loss = BatchLoss(model, adaptation, tuple(model.shapes(tuple(record.input_shape))))
         return Part(loss, keys, trained, fixed, bank, memory, reference)
-
-    def _fixed(self, record: TaskRecord, stored: list[Stored], size: Size) -> Fixed:
-        """What the loss reads of the current task and, with stored samples, of theirs."""
-        state, model = self.stage.state, self.stage.settings.model
-        device = next(iter(state.components.values())).device
-        slot = torch.zeros(size.slots, dtype=torch.bool)
-        slot[state.k - 1] = self.stage.candidate
-        if not stored:
-            form = output_form(record.kind, record.classes, size.outputs)
-            fixed = Fixed(slot, record.visible(size.slots), form)
-            return map_tree(lambda t: t.to(device), fixed)
-        past = [self._past(s) for s in stored]
-        records = [record, *past]
-        visible = torch.stack([r.visible(size.slots) for r in records])
-        forms = [output_form(r.kind, r.classes, size.outputs) for r in records]
-        form = map_tree(lambda *t: torch.stack(t), *forms)
-        table = [model.resized(r.params, size.slots, size.outputs)._replace(encoder={}) for r in past]
-        params = map_tree(lambda *t: torch.stack(t), *table)
-        rows = max(8, rounded(len(past), 1))  # those that are added are never asked for
-        fixed = Fixed(
-            slot,
-            resize(visible, 0, 1 + rows),
-            map_tree(lambda t: resize(t, 0, 1 + rows), form),
-            map_tree(lambda t: resize(t, 0, rows), params),
-        )
-        return map_tree(lambda t: t.to(device), fixed)
-
-    def _union(self, current: Rows | None, stored: list[Stored], size: Size) -> Rows:
-        """The task's rows and stored samples in one bank; `task` tells whose a row is."""
-        pieces = [self._stored_rows(i, s, size) for i, s in enumerate(stored)]
-        if current is not None:
-            whose = torch.zeros_like(current.targets.column)
-            pieces.insert(0, current._replace(first=None, task=whose))
-        lengths = [len(piece.targets.column) for piece in pieces]
-
-        def joined(tensors: Sequence[Tensor | None]) -> Tensor | None:
-            """One after the other; where a piece has none, zeros."""
-            like = next((t for t in tensors if t is not None), None)
-            if like is None:
-                return None
-            shape = like.shape[1:]
-            return torch.cat(
-                [like.new_zeros(n, *shape) if t is None else t for n, t in zip(lengths, tensors, strict=True)]
-            )
-
-        names = dict.fromkeys(name for piece in pieces for name in piece.fields)
-        columns: Any = {n: joined([getattr(p, n) for p in pieces]) for n in ("x", "h", "task")}
-        fields: Any = {name: joined([piece.fields.get(name) for piece in pieces]) for name in names}
-        column = torch.cat([piece.targets.column for piece in pieces])
-        value = torch.cat([piece.targets.value for piece in pieces])
-        return Rows(Targets(column, value), **columns, fields=fields)
-
-    def _stored_rows(self, i: int, stored: Stored, size: Size) -> Rows:
-        """The stored samples of the i-th of some past tasks."""
-        stage, record = self.stage, self._past(stored)
-        model, adaptation = stage.settings.model, stage.settings.adaptation
-        rows = Rows(targets(record.kind, stored.y, size.outputs, stored.h.dtype))
-        fields = {
-            name: resize(t, 1, size.outputs) if name in adaptation.output_fields else t
-            for name, t in stored.fields.items()
-        }
-        rows = rows._replace(task=torch.full_like(rows.targets.column, i + 1), fields=fields)
-        if not model.encoder.shared:
-            return rows._replace(h=stored.h)
-        if "shared encoder" in stage.trained:
-            return rows._replace(x=stored.h)
-        return rows._replace(h=model.encode(stage.state.shared.encoder, stored.h))
 
     # --- back -------------------------------------------------------------------------------------
 

@@ -15,9 +15,10 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from piaget.engine.banks import Size
 from piaget.engine.batches import Batch, Epoch, Plan, draw_plan, empty_plan
 from piaget.engine.compiled import Compiled, compiled, pays
-from piaget.engine.layout import Layout, Part, Size, of_run, stacked
+from piaget.engine.layout import Layout, Part, of_run, stacked
 from piaget.engine.stage import Idle, Stage
 from piaget.engine.step import Inputs, Standing, Step
 from piaget.knowledge.state import Update
@@ -120,7 +121,7 @@ class Training:
     def __init__(self, stages: Sequence[Stage]) -> None:
         self.stages, self.cohort = stages, len(stages) > 1
         self.layouts = [Layout(stage) for stage in stages]
-        self.size = Size.of(self.layouts)
+        self.size = Size.of([layout.size for layout in self.layouts])
         self.works = [layout.work(self.size) for layout in self.layouts]
         self.work = stacked(self.works) if self.cohort else self.works[0]
         self.compile = pays(stages)
@@ -151,11 +152,14 @@ class Training:
             reference=None if part.reference is None else part.reference.fixed,
         )
         slices = {role: work.places[part.keys[role]] for role in learning}
+        adaptation = settings.adaptation
+        # References of another form than the batch's cannot be compared with it.
+        informed = adaptation.references == 0 or part.reference is not None
         step = Step(
             loss=replace(part.loss, hide=hide),
             optimizer=settings.optimizer,
             places=tuple((role, place.start, place.stop) for role, place in slices.items()),
-            corrects=stage.kind.adapts and "components" in learning and settings.adaptation.corrects,
+            corrects=stage.kind.adapts and "components" in learning and adaptation.corrects and informed,
             cohort=self.cohort,
         )
         roles = {part.keys[role]: role for role in learning}

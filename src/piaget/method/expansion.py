@@ -31,8 +31,12 @@ class Evidence:
 
     @property
     def right(self) -> tuple[Tensor, Tensor]:
-        """For classes: which samples (n,) are predicted rightly, with the candidate and without it."""
+        """Which samples (n,) are predicted rightly, with the candidate and without it; of a regression,
+        better than the other way."""
         pair = (self.with_candidate, self.without)
+        if self.kind == "regression":
+            with_candidate, without = ((out[:, 0] - self.targets).abs() for out in pair)
+            return with_candidate < without, without < with_candidate
         with_candidate, without = (objective.predict(self.kind, out) == self.targets for out in pair)
         return with_candidate, without
 

@@ -1,0 +1,22 @@
+"""A keep rule by McNemar's test: a new component stays if it mends significantly more validation samples than
+it spoils."""
+
+from dataclasses import dataclass
+
+from scipy.stats import binomtest
+
+import piaget
+
+
+@dataclass(frozen=True)
+class McNemar(piaget.Expansion):
+    level: float = 0.05
+    proposes = True
+    passes = (False, True)  # every batch with the candidate, and with it hidden: component dropout
+
+    def keeps(self, evidence: piaget.Evidence) -> bool:
+        with_it, without = evidence.right
+        mended, spoilt = int((with_it & ~without).sum()), int((without & ~with_it).sum())
+        if mended + spoilt == 0:
+            return False
+        return bool(binomtest(mended, mended + spoilt, alternative="greater").pvalue <= self.level)
