@@ -14,7 +14,7 @@ import sys
 import torch
 
 import piaget
-from piaget.lab.table import final_by_seed, mean_and_error, with_error
+from piaget.lab.final_table import lines, with_error
 from piaget.streams.objects import Drawing, Objects
 
 READINGS = {
@@ -41,8 +41,8 @@ def accuracy(
     )
     for i in range(len(streams[0])):
         rows = cohort.learn([s[i] for s in streams], evaluate_on=[s[: i + 1] for s in streams])
-    (finals,) = final_by_seed(row for run in rows for row in run).values()
-    return mean_and_error([100 * value for value in finals.values()])
+    (line,) = lines(row for run in rows for row in run)
+    return line.mean, line.error
 
 
 def main(wanted: list[str]) -> None:

@@ -2,7 +2,7 @@
 
     python -m benchmarks.preset_times [STREAM ...]       # PIAGET_DATA names the data folder
 
-Prints the table SECONDS of lab/presets.py, from which expected times are computed. Measured on the
+Prints the table SECONDS of lab/expected_times.py, from which expected times are computed. Measured on the
 second task after the initial ones, with frozen components: as nearly all epochs of staged learning are. A
 stream whose files are not there is replaced by random numbers of its shapes.
 """
@@ -22,7 +22,7 @@ from piaget.errors import PiagetError
 from piaget.lab.configuration import configure
 from piaget.lab.making import make_learner
 from piaget.lab.memory import keep_memory
-from piaget.lab.presets import PRESETS
+from piaget.paper.presets import PRESETS
 
 EPOCHS = 2
 # name: (input shape, classes, training samples a task, tasks), for streams that cannot be had
@@ -78,7 +78,7 @@ def main() -> None:
     keep_memory()
     warnings.simplefilter("ignore")
     pairs = dict.fromkeys(
-        (job.stream, job.method.structure) for preset in PRESETS.values() for job in preset.jobs((0,))
+        (entry.stream, entry.method.structure) for preset in PRESETS.values() for entry in preset.entries
     )
     for name, structure in pairs:
         if not sys.argv[1:] or name in sys.argv[1:]:

@@ -18,7 +18,7 @@ from torch import nn
 
 from benchmarks import naive
 from piaget.data.tasks import Split
-from piaget.lab.table import mean_and_error, with_error
+from piaget.lab.final_table import mean_and_error, with_error
 from piaget.streams.objects import Objects
 
 WIDTH, DEPTH, BATCH, EPOCHS, REPLAY, INITIAL = 64, 4, 32, 100, 5, 4

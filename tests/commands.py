@@ -13,7 +13,7 @@ import pytest
 from piaget.cli import main
 from piaget.lab.executors import Work
 from piaget.lab.jobs import Job
-from piaget.lab.progress import Progress
+from piaget.lab.progress import Standing
 
 # A sweep long enough to be disturbed on its way.
 DISTURBED = (
@@ -59,7 +59,7 @@ class Here:
 
     def __init__(self, workers: int = 2) -> None:
         self.workers = workers
-        self._news: list[tuple[Job, Progress]] = []
+        self._news: list[tuple[Job, Standing]] = []
 
     def __enter__(self) -> Here:
         return self
@@ -76,7 +76,7 @@ class Here:
             future.set_exception(error)
         return future
 
-    def received(self) -> list[tuple[Job, Progress]]:
+    def received(self) -> list[tuple[Job, Standing]]:
         news, self._news = self._news, []
         return news
 

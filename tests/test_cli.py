@@ -46,7 +46,7 @@ def test_every_command_explains_itself(command, capsys):
         (["run", "digits", "--group", "g"], "--group is of a table: leave it out with a stream"),
         (["run", "digits", "--initial-tasks", "11"], "initial_tasks=11, but the stream has 10 tasks"),
         (["run", "digits", "--epochs", "9", "--adapt-every", "2"], "with 9 epochs; expected one of 3, 9"),
-        (["run", "digits", "--set", "train_size=3"], "and options.NAME for options of the stream"),
+        (["run", "digits", "--set", "train_size=3"], "options.NAME for options of the stream"),
         (["resume", "nowhere"], "nowhere does not exist, or is no folder"),
         (["sweep", "digits", "--set", "widht=3"], "did you mean 'width'"),
         (["bench", "nothing"], "no row has 'nothing'; rows: soft ordering, assimilation;"),

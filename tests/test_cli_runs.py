@@ -78,7 +78,7 @@ def test_pixel_pictures_adapt_every_hundredth_epoch():
 
     def stages(algorithm, **more):
         configuration = configure(stream="pixel-mnist", algorithm=algorithm, **more)
-        return make_learner(configuration, 0, 10).settings.stages()
+        return [stage.name for stage in make_learner(configuration, 0, 10).settings.stages()]
 
     staged = stages("compositional")
     assert len(staged) == 1000

@@ -111,7 +111,7 @@ def test_a_file_that_did_not_grow_is_not_read(tmp_path, monkeypatch):
     exporter.update()
     begun = sink.begun
     monkeypatch.setattr(export, "_moments", None)
-    monkeypatch.setattr(export, "read_description", None)
+    monkeypatch.setattr(export, "RunFolder", None)
     assert exporter.update() == 0
     assert sink.begun == begun
     assert json.loads((folder / "export-memory.json").read_text())["targets"]["here"]["step"] == 20

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from piaget.cli import main
-from piaget.lab import folder, making, runs as lab, sweeps as sweep, table
+from piaget.lab import final_table as table, folder, making, runs as lab, sweeps as sweep
 from piaget.lab.configuration import configure
 from piaget.lab.executors import Processes
-from piaget.lab.folder import read_description
-from piaget.lab.jobs import Job, Method, plan, read_cohorts
+from piaget.lab.folder import is_done, read_description
+from piaget.lab.jobs import Job, plan, read_cohorts
 from piaget.lab.row_file import read_rows
-from piaget.lab.runs import is_done
 from piaget.method.components import Dense
+from piaget.paper.names import Method
 from piaget.scoring.rows import COLUMNS
 from tests.commands import Here, in_a_process, said, words
 

@@ -14,6 +14,7 @@ from piaget.cli import bench, data, export, listing, predict, report, resume, ru
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command, and returns its exit code."""
     parser = argparse.ArgumentParser(
         prog="piaget", description="Lifelong learning of compositional structures."
     )

@@ -9,6 +9,7 @@ from typing import Any
 
 
 def add(commands: Any) -> None:
+    """The command and its flags."""
     parser = commands.add_parser(
         "bench",
         help="measure the library against the plain implementation",

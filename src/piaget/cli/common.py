@@ -6,69 +6,87 @@ import argparse
 import json
 import math
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from piaget.cli.words import add_flags, positive as positive, seed_list as seed_list
+from piaget.lab.parts import is_reference
 from piaget.method.choices import parse
 
-
-def positive(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 1 or more")
-    return int(text)
+if TYPE_CHECKING:
+    from piaget.lab.parts import Trusted
 
 
 def add_data_dir(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--data-dir", type=Path, metavar="DIR",
-        help="where data files are looked for first (then: $PIAGET_DATA, the user's cache folder)",
-    )  # fmt: skip
+    """The flag --data-dir."""
+    add_flags(parser, ["data_dir"])
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
+    """The flag --option, for options of streams."""
     parser.add_argument(
-        "--option", type=pair, action="append", default=[], metavar="KEY=VALUE", dest="options",
+        "--option",
+        type=pair,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        dest="options",
         help="an option of the stream, such as train_size=50, tasks=5 or features=NAME (docs/streams.md); "
         "may be given several times",
-    )  # fmt: skip
-
-
-def add_every(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--every", type=positive, metavar="N", help="evaluate every N epochs (default: when a task is done)"
     )
 
 
 def add_set(parser: argparse.ArgumentParser, what: str) -> None:
+    """The flag --set, for everything that can be said."""
     parser.add_argument(
-        "--set", type=pair, action="append", default=[], metavar="KEY=VALUE", dest="changes",
-        help=f"{what}; may be given several times",
-    )  # fmt: skip
+        "--set",
+        type=pair,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        dest="changes",
+        help=f"{what}; PART.FIELD=VALUE sets a field of a part, such as adaptation.size=5; may be given "
+        "several times",
+    )
 
 
 def pair(text: str) -> tuple[str, Any]:
+    """ "width=8" -> ("width", 8)"""
     key, equals, value = text.partition("=")
     if not equals or not key:
         raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
     return key, parse(value)
 
 
-def options_for(stream: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Those options that a stream has."""
+def _takes(stream: str, option: str, trusted: Trusted | None) -> bool:
+    """Does a stream take an option?"""
     from piaget.streams import stream_options
 
-    return {key: value for key, value in pairs if key in stream_options(stream)}
+    if trusted is None or not is_reference(stream):
+        return option in stream_options(stream)
+    from piaget.lab.making import takes_option
+
+    return takes_option(stream, option, trusted)
 
 
-def check_options(streams: list[str], pairs: list[tuple[str, Any]]) -> None:
-    """An option that none of the streams has is a mistake."""
+def options_for(
+    stream: str, pairs: Sequence[tuple[str, Any]], trusted: Trusted | None = None
+) -> dict[str, Any]:
+    """Those options that a stream takes."""
+    return {key: value for key, value in pairs if _takes(stream, key, trusted)}
+
+
+def check_options(
+    streams: Sequence[str], pairs: Sequence[tuple[str, Any]], trusted: Trusted | None = None
+) -> None:
+    """An option that none of the streams takes is a mistake."""
     from piaget.errors import SettingError
     from piaget.streams import stream_options
 
-    known = list(dict.fromkeys(option for stream in streams for option in stream_options(stream)))
     for key, _ in pairs:
-        if key not in known:
-            raise SettingError(f"{', '.join(streams)}: no option {key!r}; expected {', '.join(known)}")
+        if not any(_takes(stream, key, trusted) for stream in streams):
+            known = [option for s in streams if not is_reference(s) for option in stream_options(s)]
+            expected = f"; expected {', '.join(dict.fromkeys(known))}" if known else ""
+            raise SettingError(f"{', '.join(streams)}: no option {key!r}{expected}")
 
 
 def seeds_text(seeds: Sequence[int]) -> str:
@@ -77,26 +95,6 @@ def seeds_text(seeds: Sequence[int]) -> str:
     if len(seeds) == 1:
         return f"seed {seeds[0]}"
     return f"seeds {seeds[0]}-{seeds[-1]}" if together else f"seeds {','.join(map(str, seeds))}"
-
-
-def seed_list(text: str) -> list[int]:
-    """ "0-2,5" -> [0, 1, 2, 5]"""
-    found: list[int] = []
-    for part in text.split(","):
-        first, dash, last = part.partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()) or (dash and int(last) < int(first)):
-            raise argparse.ArgumentTypeError(f"{text!r} is not a list of seeds such as 3, 0-9 or 0,2,5")
-        found += range(int(first), int(last or first) + 1)
-    return list(dict.fromkeys(found))
-
-
-def no_runs(out: Path) -> str:
-    """Why a folder holds no runs."""
-    return (
-        f"{out} holds no runs: there is no run.json in it or below it"
-        if out.is_dir()
-        else (f"{out} does not exist, or is no folder")
-    )
 
 
 def print_json(event: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from piaget.cli.common import add_data_dir, add_options, check_options, options_
 
 
 def add(commands: Any) -> None:
+    """The command and its flags."""
     parser = commands.add_parser(
         "data",
         help="list streams, download and check their files, draw their first tasks",
@@ -103,16 +104,16 @@ def _verify(options: argparse.Namespace) -> int:
             print(f"{name}: comes with the package")
     for source in sources:
         paths = [find(file, places) for file in source.files]
-        found = [path for path in paths if path is not None]
-        if len(found) < len(paths):
+        present = [path for path in paths if path is not None]
+        if len(present) < len(paths):
             absent = [file.path for file, path in zip(source.files, paths, strict=True) if path is None]
-            if found or source.name in options.streams:
+            if present or source.name in options.streams:
                 print(f"{source.name}: MISSING {', '.join(absent)} (piaget data fetch {source.name})")
                 bad += 1
             continue
-        public = all(matches(path, file.hash) for path, file in zip(found, source.files, strict=True))
+        public = all(matches(path, file.hash) for path, file in zip(present, source.files, strict=True))
         try:
-            check(source, found)
+            check(source, present)
         except DataError as error:
             print(f"{source.name}: DAMAGED {error}")
             bad += 1

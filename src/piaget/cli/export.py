@@ -17,6 +17,7 @@ SECONDS = 2.0  # between two looks at what is new
 
 
 def add(commands: Any) -> None:
+    """The command and its flags."""
     parser = commands.add_parser(
         "export",
         help="send the scores of runs to TensorBoard or MLflow",

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from piaget.cli.common import no_runs, print_json, print_table, seeds_text
+from piaget.cli.common import print_json, print_table, seeds_text
 
 CHOICES = {
     "structures": {
@@ -31,6 +31,7 @@ CHOICES = {
 
 
 def add(commands: Any) -> None:
+    """The commands and their flags."""
     parser = commands.add_parser(
         "list", help="streams, structures, adaptations, algorithms, and presets: the paper's experiments"
     )
@@ -47,7 +48,8 @@ def add(commands: Any) -> None:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from piaget.lab.presets import PRESETS
+    from piaget.lab.expected_times import expected_time
+    from piaget.paper.presets import PRESETS
     from piaget.streams.catalog import STREAMS
 
     described = {"streams": {stream.name: stream.what for stream in STREAMS.values()}} | CHOICES
@@ -57,7 +59,7 @@ def _list(options: argparse.Namespace) -> int:
             print(f"  {name:<18}{what}")
     print("presets (piaget sweep NAME)")
     for preset in PRESETS.values():
-        print(f"  {preset.name:<18}{preset.what}: {preset.runs:,} runs, {preset.expected_time}")
+        print(f"  {preset.name:<18}{preset.what}: {preset.runs:,} runs, {expected_time(preset)}")
         print(f"  {'':<18}expected: {preset.expected}")
     print("Files of streams: piaget data list")
     return 0
@@ -66,13 +68,13 @@ def _list(options: argparse.Namespace) -> int:
 def _status(options: argparse.Namespace) -> int:
     from rich.table import Table
 
-    from piaget.errors import LoadError
+    from piaget.lab.folder import no_runs
     from piaget.lab.progress import duration
-    from piaget.lab.status import Found, runs_below, time_left
+    from piaget.lab.status import RunStatus, statuses, time_left
 
-    runs = runs_below(options.out)
+    runs = statuses(options.out)
     if not runs:
-        raise LoadError(no_runs(options.out))
+        raise no_runs(options.out)
     counts = {s: sum(run.status == s for run in runs) for s in dict.fromkeys(run.status for run in runs)}
     left = time_left(runs)
     if options.json:
@@ -83,17 +85,16 @@ def _status(options: argparse.Namespace) -> int:
     shown = Table()
     for column in ("runs", "status", "done", "last row", "error"):
         shown.add_column(column)
-    alike: dict[tuple[Path, str, str | None], list[Found]] = {}
+    alike: dict[tuple[Path, str, str | None], list[RunStatus]] = {}
     for run in runs:
         alike.setdefault((run.folder.parent, run.status, run.error), []).append(run)
     for (folder, status, error), some in alike.items():
         seeds = sorted(run.seed for run in some if run.seed is not None)
         below = folder.relative_to(options.out) if folder.is_relative_to(options.out) else folder
-        shown.add_row(
-            f"{below}/ {seeds_text(seeds)}" if seeds else str(some[0].folder), status,
-            f"{100 * sum(run.done for run in some) / len(some):.0f} %",
-            max((run.last for run in some if run.last), default=""), error or "",
-        )  # fmt: skip
+        where = f"{below}/ {seeds_text(seeds)}" if seeds else str(some[0].folder)
+        done = f"{100 * sum(run.done for run in some) / len(some):.0f} %"
+        last = max((run.last for run in some if run.last), default="")
+        shown.add_row(where, status, done, last, error or "")
     print_table(shown)
     print(", ".join(f"{count} {status}" for status, count in counts.items()))
     if left is not None:

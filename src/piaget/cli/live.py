@@ -8,12 +8,13 @@ import time
 from typing import Any, Protocol
 
 from piaget.cli.common import print_json
-from piaget.lab.progress import Progress, duration, score
+from piaget.lab.progress import Standing, duration, score
 
 SECONDS = 30  # between two plain lines about the same task, at least
 
 
 def add_progress(parser: argparse.ArgumentParser) -> None:
+    """The flags that say how progress is shown."""
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--quiet", action="store_true", help="no progress, only the result")
     how.add_argument(
@@ -28,14 +29,18 @@ class View(Protocol):
 
     def __exit__(self, *error: object) -> None: ...
 
-    def progress(self, name: str, progress: Progress) -> None: ...
+    def progress(self, name: str, standing: Standing) -> None:
+        """A cohort has learned something."""
 
-    def ended(self, name: str, status: str, error: str | None = None) -> None: ...
+    def ended(self, name: str, status: str, error: str | None = None) -> None:
+        """A cohort has ended."""
 
-    def overall(self, share: float, left: float | None, text: str) -> None: ...
+    def overall(self, share: float, left: float | None, text: str) -> None:
+        """How far all of them are."""
 
 
 def view(options: argparse.Namespace) -> View:
+    """The display that the flags ask for."""
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -46,25 +51,27 @@ def view(options: argparse.Namespace) -> View:
     return LiveView(console) if console.is_terminal else PlainView()
 
 
-def describe(progress: Progress) -> str:
+def describe(standing: Standing) -> str:
     """Scores and components, as far as they are known: "accuracy 91.2 %, others 95.0 %, 5 components"."""
-    this, past = score(progress.metric, progress.current), score(progress.metric, progress.past)
+    this, past = score(standing.metric, standing.current), score(standing.metric, standing.past)
     if this and past:
-        past = "others " + past.removeprefix(f"{progress.metric} ")
+        past = "others " + past.removeprefix(f"{standing.metric} ")
     elif past:
         past = f"others {past}"
-    parts = [this, past, f"{progress.components} components" if progress.components else ""]
+    parts = [this, past, f"{standing.components} components" if standing.components else ""]
     return ", ".join(part for part in parts if part)
 
 
 class QuietView:
+    """Shows nothing."""
+
     def __enter__(self) -> QuietView:
         return self
 
     def __exit__(self, *error: object) -> None:
         pass
 
-    def progress(self, name: str, progress: Progress) -> None:
+    def progress(self, name: str, standing: Standing) -> None:
         pass
 
     def ended(self, name: str, status: str, error: str | None = None) -> None:
@@ -77,8 +84,8 @@ class QuietView:
 class JsonView(QuietView):
     """One object a line: {"event": "progress" | "ended" | "overall", ...}."""
 
-    def progress(self, name: str, progress: Progress) -> None:
-        print_json({"event": "progress", "run": name} | vars(progress))
+    def progress(self, name: str, standing: Standing) -> None:
+        print_json({"event": "progress", "run": name} | vars(standing))
 
     def ended(self, name: str, status: str, error: str | None = None) -> None:
         print_json({"event": "ended", "run": name, "status": status, "error": error})
@@ -93,20 +100,20 @@ class PlainView(QuietView):
     def __init__(self) -> None:
         self.last: dict[str, float] = {}
 
-    def progress(self, name: str, progress: Progress) -> None:
-        done = progress.epoch == progress.epochs and progress.current is not None
+    def progress(self, name: str, standing: Standing) -> None:
+        done = standing.epoch == standing.epochs and standing.current is not None
         if not done and time.monotonic() - self.last.setdefault(name, time.monotonic()) < SECONDS:
             return
         self.last[name] = time.monotonic()
-        initial = progress.stage == "initialization"
+        initial = standing.stage == "initialization"
         task = (
-            f"tasks 1 to {progress.task} of {progress.tasks}"
+            f"tasks 1 to {standing.task} of {standing.tasks}"
             if initial
-            else (f"task {progress.task} of {progress.tasks}, {progress.name}")
+            else (f"task {standing.task} of {standing.tasks}, {standing.name}")
         )
-        where = "done" if done else f"{progress.stage}, epoch {progress.epoch} of {progress.epochs}"
-        left = "" if progress.left is None else f"about {duration(progress.left)} left"
-        text = f"{task}: " + "; ".join(part for part in (where, describe(progress), left) if part)
+        where = "done" if done else f"{standing.stage}, epoch {standing.epoch} of {standing.epochs}"
+        left = "" if standing.left is None else f"about {duration(standing.left)} left"
+        text = f"{task}: " + "; ".join(part for part in (where, describe(standing), left) if part)
         print(f"{name}: {text}" if name else text, file=sys.stderr, flush=True)
 
     def ended(self, name: str, status: str, error: str | None = None) -> None:
@@ -121,9 +128,13 @@ class LiveView:
         from rich.progress import BarColumn, Progress as Bars, TaskProgressColumn, TextColumn
 
         self.bars = Bars(
-            TextColumn("{task.description}", markup=False), BarColumn(bar_width=24), TaskProgressColumn(),
-            TextColumn("{task.fields[text]}", markup=False), console=console, transient=True,
-        )  # fmt: skip
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[text]}", markup=False),
+            console=console,
+            transient=True,
+        )
         self.of: dict[str, Any] = {}
 
     def __enter__(self) -> LiveView:
@@ -134,16 +145,18 @@ class LiveView:
     def __exit__(self, *error: object) -> None:
         self.bars.stop()
 
-    def progress(self, name: str, progress: Progress) -> None:
+    def progress(self, name: str, standing: Standing) -> None:
         if name not in self.of:
             self.of[name] = self.bars.add_task(name, total=1.0, text="")
-        text = f"{progress.stage}, epoch {progress.epoch}/{progress.epochs}"
-        text = "; ".join(part for part in (text, describe(progress)) if part)
-        task = f"task {progress.task}/{progress.tasks} {progress.name}"
+        text = f"{standing.stage}, epoch {standing.epoch}/{standing.epochs}"
+        text = "; ".join(part for part in (text, describe(standing)) if part)
+        task = f"task {standing.task}/{standing.tasks} {standing.name}"
         self.bars.update(
-            self.of[name], description=f"{name} {task}" if name else task,
-            completed=progress.epoch / progress.epochs, text=text,
-        )  # fmt: skip
+            self.of[name],
+            description=f"{name} {task}" if name else task,
+            completed=standing.epoch / standing.epochs,
+            text=text,
+        )
 
     def ended(self, name: str, status: str, error: str | None = None) -> None:
         if name in self.of:

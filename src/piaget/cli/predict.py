@@ -8,6 +8,7 @@ from typing import Any
 
 
 def add(commands: Any) -> None:
+    """The command and its flags."""
     parser = commands.add_parser(
         "predict",
         help="predict new rows of a table with a learner that piaget run has kept",
@@ -27,14 +28,16 @@ def _predict(options: argparse.Namespace) -> int:
     import piaget
     from piaget.errors import SettingError
     from piaget.knowledge.storage import write_atomically
+    from piaget.lab.folder import RunFolder, runs_in
     from piaget.streams.table_stream import predict_table
 
     if options.out.suffix not in (".csv", ".parquet"):
         raise SettingError(f"--out {options.out}; expected a file that ends in .csv or .parquet")
     if not options.out.absolute().parent.is_dir():
         raise SettingError(f"--out {options.out}: there is no such folder")
-    alone = sorted(options.folder.glob("seed-*/learner"))
-    learner = piaget.Learner.load(alone[0] if len(alone) == 1 else options.folder / "learner")
+    runs = runs_in(options.folder)
+    run = runs[0] if len(runs) == 1 else RunFolder(options.folder)
+    learner = piaget.Learner.load(run.learner)
     answered = predict_table(learner, options.table)
     if options.out.suffix == ".parquet":
         write_atomically(options.out, answered.to_parquet(index=False))

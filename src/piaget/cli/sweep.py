@@ -5,14 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from piaget.cli.common import (
-    add_data_dir,
-    add_every,
     add_options,
     add_set,
     check_options,
@@ -24,23 +21,28 @@ from piaget.cli.common import (
     seeds_text,
 )
 from piaget.cli.live import add_progress, view
+from piaget.cli.words import PART_SETTINGS, add_flags, trusted
+from piaget.lab.parts import Trusted, is_reference
+from piaget.method.choices import STRUCTURES
+from piaget.paper.names import ALGORITHMS, BASES, Method, goes_together
 
 if TYPE_CHECKING:
     from piaget.cli.live import View
     from piaget.lab.executors import Executor
+    from piaget.lab.final_table import Line
     from piaget.lab.jobs import Job
     from piaget.lab.sweeps import Event
-    from piaget.lab.table import Line
 
 
 def add(commands: Any) -> None:
+    """The command and its flags."""
     parser = commands.add_parser(
         "sweep",
         help="train methods on streams over several seeds, and print the table of final performance",
         description="Trains every adaptation x algorithm on every stream with the paper's settings, "
         "the seeds of a method together as one cohort, and prints final performance with standard "
         "errors beside the paper's numbers. Methods that are already done in the output folder are "
-        "not run again.",
+        "not run again. package.module:Name is a stream or a part of your own.",
     )
     parser.add_argument(
         "streams",
@@ -48,18 +50,12 @@ def add(commands: Any) -> None:
         metavar="PRESET|STREAM",
         help="an experiment of the paper, or streams: see piaget list",
     )
-    parser.add_argument(
-        "--structures", nargs="+", metavar="NAME",
-        help="linear, soft-ordering, soft-gating (default: the paper's for the stream)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--adaptations", nargs="+", metavar="NAME",
-        help="er, ewc, nft, fm, or 'all' (default: er; of a preset: all that it has)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--algorithms", nargs="+", default=["all"], metavar="NAME",
-        help="dynamic, compositional, joint, no-components, or 'all' (default)",
-    )  # fmt: skip
+    for name, text in (
+        ("structure", f"{', '.join(STRUCTURES[:3])} (default: the paper's for the stream)"),
+        ("adaptation", f"{', '.join(BASES)}, or 'all' (default: er; of a preset: all that it has)"),
+        ("algorithm", f"{', '.join(ALGORITHMS)}, or 'all' (default)"),
+    ):
+        parser.add_argument(f"--{name}s", f"--{name}", nargs="+", metavar="NAME", dest=f"{name}s", help=text)
     parser.add_argument(
         "--seeds",
         type=_seeds,
@@ -67,38 +63,36 @@ def add(commands: Any) -> None:
         help="so many, from 0; or which: 0-9, 0,2,5 (default: 3; of a preset: as many as in the paper)",
     )
     parser.add_argument(
-        "--epochs",
-        type=positive,
-        metavar="N",
-        help="epochs a task (default: the paper's, 100 for most streams)",
-    )
-    add_options(parser)
-    add_set(parser, "a setting of the learners, such as width=128 (piaget run --help)")
-    add_every(parser)
-    add_workers(parser)
-    parser.add_argument(
         "--out", type=Path, default=Path("results"), metavar="DIR", help="output folder (default: results)"
     )
     parser.add_argument("--quick", action="store_true", help="a preset in a minute: to see that all works")
+    add_flags(parser, ("every", "data_dir", "epochs", *PART_SETTINGS))
+    add_options(parser)
+    add_set(parser, "a setting of the learners, such as width=128 (piaget run --help)")
+    add_workers(parser)
     add_progress(parser)
-    add_data_dir(parser)
     parser.set_defaults(run=_sweep)
 
 
 def add_workers(parser: argparse.ArgumentParser) -> None:
+    """The flags that say where a sweep runs."""
     parser.add_argument("--workers", type=positive, metavar="N", help="worker processes (default: 2)")
     parser.add_argument(
-        "--cohort", type=positive, metavar="N",
+        "--cohort",
+        type=positive,
+        metavar="N",
         help="seeds that are trained together, at most (default: 10, or fewer if workers would be idle)",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--executor", choices=("processes", "ray"),
+        "--executor",
+        choices=("processes", "ray"),
         help="processes of this machine (default), or a Ray cluster (pip install 'piaget[ray]')",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--address", metavar="ADDRESS",
+        "--address",
+        metavar="ADDRESS",
         help="of the Ray cluster, such as auto or ray://host:10001 (default: one is started here)",
-    )  # fmt: skip
+    )
 
 
 def _seeds(text: str) -> list[int]:
@@ -106,122 +100,129 @@ def _seeds(text: str) -> list[int]:
 
 
 def _choose(names: Sequence[str], known: Sequence[str], what: str) -> list[str]:
+    """The chosen names; `all` stands for the known ones, beside which there may be one's own."""
     from piaget.errors import SettingError
 
-    if "all" in names:
-        return list(known)
+    allowed = [*known, "all"] if what != "structure" else known  # which of them depends on the stream
     for name in names:
-        if name not in known:
-            raise SettingError(f"{what} {name!r} is not known; expected {', '.join(known)} or all")
-    return list(dict.fromkeys(names))
+        if name not in allowed and not is_reference(name):
+            raise SettingError(
+                f"{what} {name!r} is not known; expected {', '.join(allowed)} or package.module:Name"
+            )
+    paper = [name for name in (known if "all" in names else names) if not is_reference(name)]
+    return list(dict.fromkeys([*paper, *filter(is_reference, names)]))
 
 
 def _sweep(options: argparse.Namespace) -> int:
     from piaget.errors import SettingError
-    from piaget.lab import jobs as plain, table
-    from piaget.lab.defaults import structure_of
-    from piaget.lab.presets import PRESETS
-    from piaget.streams import lookup
+    from piaget.paper.presets import PRESETS
 
-    if len(options.streams) == 1 and options.streams[0] in PRESETS:
-        if options.structures is not None:
-            raise SettingError(
-                f"{options.streams[0]} is a preset, which has its structure; leave out --structures"
-            )
-        return go(_preset(options), options)
-    if options.quick:
-        raise SettingError("--quick is for presets; for streams, give --epochs and --option")
-    streams = ["objects-random" if name == "objects" else lookup(name).name for name in options.streams]
-    check_options(streams, options.options)
-    adaptations = _choose(options.adaptations or ["er"], list(table.BASES), "adaptation")
-    algorithms = _choose(options.algorithms, list(table.ALGORITHMS), "algorithm")
-    for name in options.structures or []:
-        if name not in ("linear", "soft-ordering", "soft-gating"):
-            raise SettingError(
-                f"structure {name!r} is not known; expected linear, soft-ordering or soft-gating"
-            )
-    seeds = tuple(options.seeds or range(3))
-    jobs = []
-    for stream in dict.fromkeys(streams):
-        extra = tuple(options_for(stream, options.options).items())
-        structures = dict.fromkeys(options.structures or [structure_of(stream)])
-        methods = [method for structure in structures for method in plain.paper_methods(structure)]
-        jobs += [
-            plain.Job(
-                stream,
-                method,
-                seeds,
-                options.epochs,
-                _folder(options),
-                extra,
-                tuple(options.changes),
-                options.every,
-            )
-            for method in methods
-            if method.adaptation in adaptations and method.algorithm in algorithms
-        ]
-    for stream in dict.fromkeys(streams):
-        trained = {job.method.algorithm for job in jobs if job.stream == stream}
-        left_out = [algorithm for algorithm in algorithms if algorithm not in trained]
-        if left_out and "all" not in options.algorithms:
-            print(f"piaget: note: {stream} has no {', '.join(left_out)} with this structure", file=sys.stderr)
-    return go(jobs, options)
-
-
-def _preset(options: argparse.Namespace) -> list[Job]:
-    """The cohorts of a preset: those of the adaptations and algorithms that were asked for."""
-    from piaget.lab import table
-    from piaget.lab.presets import PRESETS, quick
-
-    preset = PRESETS[options.streams[0]]
-    adaptations = _choose(options.adaptations or ["all"], list(table.BASES), "adaptation")
-    algorithms = _choose(options.algorithms, list(table.ALGORITHMS), "algorithm")
-    jobs = preset.jobs(tuple(options.seeds or range(1 if options.quick else preset.seeds)))
-    jobs = [j for j in jobs if j.method.adaptation in adaptations and j.method.algorithm in algorithms]
-    check_options([job.stream for job in jobs], options.options)
-    jobs = [
-        replace(
-            job,
-            data_dir=_folder(options),
-            epochs=options.epochs or job.epochs,
-            every=options.every,
-            settings=tuple((dict(job.settings) | dict(options.changes)).items()),
-            options=tuple((dict(job.options) | options_for(job.stream, options.options)).items()),
-        )
-        for job in jobs
-    ]
-    return quick(jobs, options.epochs) if options.quick else jobs
-
-
-def _folder(options: argparse.Namespace) -> str | None:
-    """Workers may run elsewhere."""
-    return None if options.data_dir is None else str(options.data_dir.absolute())
-
-
-def go(jobs: list[Job], options: argparse.Namespace) -> int:
-    """Runs what is not done of these jobs, and shows the table of all of them."""
-    import piaget
-    from piaget.errors import SettingError
-    from piaget.lab import sweeps as sweep
-    from piaget.lab.making import make_learner
-
+    code = trusted(options)
+    is_preset = len(options.streams) == 1 and options.streams[0] in PRESETS
+    bases = options.adaptations or ["all" if is_preset else "er"]
+    options.adaptations = _choose(bases, list(BASES), "adaptation")
+    particular = options.algorithms is not None and "all" not in options.algorithms
+    options.algorithms = _choose(options.algorithms or ["all"], list(ALGORITHMS), "algorithm")
+    jobs = _preset(options) if is_preset else _product(options, code)
     if not jobs:
         raise SettingError(
             "none of these go together: fm (frozen components) goes with the algorithms dynamic and "
             "compositional, linear combinations with all but dynamic"
         )
+    if particular and not is_preset:
+        _note_absent(jobs, options)
+    return go(jobs, options, code)
+
+
+def _product(options: argparse.Namespace, code: Trusted) -> list[Job]:
+    """Streams x structures x adaptations x algorithms, as far as they go together."""
+    from piaget.errors import SettingError
+    from piaget.lab.jobs import Job
+    from piaget.paper.defaults import structure_of
+    from piaget.streams import lookup
+
+    if options.quick:
+        raise SettingError("--quick is for presets; for streams, give --epochs and --option")
+    names = [name if is_reference(name) else lookup(name).name for name in options.streams]
+    streams = list(dict.fromkeys("objects-random" if name == "objects" else name for name in names))
+    check_options(streams, options.options, code)
+    structures = _choose(options.structures, STRUCTURES[:3], "structure") if options.structures else None
+    jobs = []
+    for stream in streams:
+        methods = [
+            Method(adaptation, algorithm, structure)
+            for structure in structures or [structure_of(stream)]
+            for adaptation in options.adaptations
+            for algorithm in options.algorithms
+        ]
+        common = _common(options) | {"options": tuple(options_for(stream, options.options, code).items())}
+        common |= {"seeds": tuple(options.seeds or range(3)), "settings": tuple(_settings(options).items())}
+        jobs += [Job(stream, method, **common) for method in methods if goes_together(method)]
+    return jobs
+
+
+def _note_absent(jobs: Sequence[Job], options: argparse.Namespace) -> None:
+    """Says which algorithms that were asked for do not go with a stream's structure."""
+    for stream in dict.fromkeys(job.stream for job in jobs):
+        trained = {job.method.algorithm for job in jobs if job.stream == stream}
+        absent = [algorithm for algorithm in options.algorithms if algorithm not in trained]
+        if absent:
+            print(f"piaget: note: {stream} has no {', '.join(absent)} with this structure", file=sys.stderr)
+
+
+def _preset(options: argparse.Namespace) -> list[Job]:
+    """The cohorts of a preset: those of the adaptations and algorithms that were asked for."""
+    from dataclasses import replace
+
+    from piaget.errors import SettingError
+    from piaget.lab.jobs import preset_jobs, quick
+    from piaget.paper.presets import PRESETS
+
+    preset = PRESETS[options.streams[0]]
+    if options.structures is not None:
+        raise SettingError(f"{preset.name} is a preset, which has its structure; leave out --structures")
+    seeds = options.seeds or range(1 if options.quick else preset.seeds)
+    every = preset_jobs(preset, seeds, _settings(options), **_common(options))
+    asked = options.adaptations, options.algorithms
+    jobs = [job for job in every if job.method.adaptation in asked[0] and job.method.algorithm in asked[1]]
+    check_options([job.stream for job in jobs], options.options)
+    jobs = [
+        replace(job, options=tuple((dict(job.options) | options_for(job.stream, options.options)).items()))
+        for job in jobs
+    ]
+    return quick(jobs, options.epochs) if options.quick else jobs
+
+
+def _common(options: argparse.Namespace) -> dict[str, Any]:
+    """What all jobs have in common. The data folder is absolute: workers may run elsewhere."""
+    data_dir = None if options.data_dir is None else str(options.data_dir.absolute())
+    return {"data_dir": data_dir, "every": options.every}
+
+
+def _settings(options: argparse.Namespace) -> dict[str, Any]:
+    """What flags and --set say of all learners."""
+    flags = {name: getattr(options, name) for name in ("epochs", *PART_SETTINGS)}
+    return {name: value for name, value in flags.items() if value is not None} | dict(options.changes)
+
+
+def go(jobs: list[Job], options: argparse.Namespace, code: Trusted) -> int:
+    """Runs what is not done of these jobs, and shows the table of all of them."""
+    from piaget.lab.sweeps import all_done, check_jobs, run_jobs, write_tables
+
     executor = _executor(options)
-    lengths = {}  # files are found or downloaded first
-    for key in dict.fromkeys((job.stream, job.data_dir, job.options) for job in jobs):
-        lengths[key] = len(piaget.stream(key[0], 0, key[1], **dict(key[2])))
-    for job in jobs:  # settings that do not go together are found now
-        make_learner(job.configuration, 0, lengths[job.stream, job.data_dir, job.options])
+    check_jobs([job for job in jobs if not all_done(job, options.out)], code)
     start = time.monotonic()
     with view(options) as shown:
         overall = _Overall(shown)
-        failed = sweep.run_jobs(jobs, options.out, executor, overall.report, options.cohort)
-    seconds = time.monotonic() - start
-    return _result(jobs, failed, overall, seconds, options)
+        failed = run_jobs(jobs, options.out, executor, overall.report, options.cohort, code)
+    tables = write_tables(jobs, options.out)
+    if options.json:
+        rows = [vars(line) | {"variant": variant} for variant, table in tables.items() for line in table]
+        errors = [{"run": job.name, "seeds": job.seeds, "error": error} for job, error in failed.items()]
+        print_json({"event": "result", "table": rows, "failed": errors})
+    else:
+        _show(jobs, tables, failed, overall, time.monotonic() - start, options)
+    return 1 if failed else 0
 
 
 def _executor(options: argparse.Namespace) -> Executor:
@@ -248,21 +249,22 @@ class _Overall:
     def name(self, job: Job) -> str:
         """As short as it can be: of the options and settings, those in which cohorts differ."""
         everywhere = set.intersection(*(set(other.variant) for other in self.share))
-        own = [f"{key}={value}" for key, value in job.variant if (key, value) not in everywhere]
+        special = [f"{key}={value}" for key, value in job.variant if (key, value) not in everywhere]
         structures = {other.method.structure for other in self.share}
         words = [job.stream, job.method.structure if len(structures) > 1 else ""]
-        words += [job.method.adaptation, job.method.algorithm, *own, seeds_text(job.seeds)]
+        words += [job.method.adaptation, job.method.algorithm, *special, seeds_text(job.seeds)]
         return " ".join(word for word in words if word)
 
     def report(self, event: Event) -> None:
+        """Takes note of what has become of a cohort, and shows it."""
         job = event.job
         if event.status == "waiting":
             self.share[job] = 0.0
             return
         name = self.name(job)
-        if event.progress is not None:
-            self.before[job], self.share[job] = event.progress.begun_at, event.progress.done
-            self.shown.progress(name, event.progress)
+        if event.standing is not None:
+            self.before[job], self.share[job] = event.standing.begun_at, event.standing.done
+            self.shown.progress(name, event.standing)
         elif event.status == "again":
             self.shown.ended(name, "its worker died; it goes on from its checkpoint")
         else:
@@ -279,29 +281,19 @@ class _Overall:
         self.shown.overall(done, left, f"{self.ended} of {len(self.share)} cohorts")
 
 
-def _result(
-    jobs: list[Job], failed: dict[Job, str], overall: _Overall, seconds: float, options: argparse.Namespace
-) -> int:
-    from piaget.knowledge.storage import write_atomically
-    from piaget.lab import table
+def _show(
+    jobs: Sequence[Job],
+    tables: dict[str, list[Line]],
+    failed: dict[Job, str],
+    overall: _Overall,
+    seconds: float,
+    options: argparse.Namespace,
+) -> None:
+    """The tables, and what there is to say of them."""
     from piaget.lab.progress import duration
-    from piaget.lab.row_file import read_rows
-    from piaget.lab.runs import is_done
-    from piaget.lab.sweeps import row_files
 
-    text, found = [], {}
-    for variant, members in _variants(jobs).items():
-        paths = [path for job in members for path in row_files(job, options.out) if is_done(path.parent)]
-        found[variant] = table.lines(read_rows(paths))
-        text.append((f"{variant}\n\n" if variant else "") + table.markdown(found[variant]))
-    write_atomically(options.out / "table.md", "\n".join(text).encode())
-    if options.json:
-        rows = [vars(line) | {"variant": variant} for variant in found for line in found[variant]]
-        errors = [{"run": job.name, "seeds": job.seeds, "error": error} for job, error in failed.items()]
-        print_json({"event": "result", "table": rows, "failed": errors})
-        return 1 if failed else 0
-    for variant, lines in found.items():
-        _show(lines, variant)
+    for variant, table in tables.items():
+        _print(table, variant)
     runs, trained = sum(len(job.seeds) for job in jobs), sum(len(job.seeds) for job in overall.share)
     if trained < runs:
         print(
@@ -310,36 +302,21 @@ def _result(
     print(f"{trained} runs in {duration(seconds)}.")
     for job, trace in failed.items():
         print(f"FAILED: {job.name} {seeds_text(job.seeds)}\n{trace}", file=sys.stderr)
-    if any(job.epochs or job.options or options.changes for job in jobs):
+    other = options.changes or any(getattr(options, name, None) for name in PART_SETTINGS)
+    if other or any(job.epochs or job.options for job in jobs):
         print("This is not the paper's setting; its numbers are beside for orientation only.")
     print(f"Results: {options.out / 'table.md'} (this table), and a folder for each run (rows.csv, learner).")
-    return 1 if failed else 0
 
 
-def _variants(jobs: Iterable[Job]) -> dict[str, list[Job]]:
-    """Jobs that differ in options or settings of their own have tables of their own."""
-    found: dict[str, list[Job]] = {}
-    for job in jobs:
-        own = [f"{name}={value}" for name, value in job.variant]
-        found.setdefault(", ".join(own), []).append(job)
-    return found
-
-
-def _show(lines: Sequence[Line], variant: str) -> None:
+def _print(table: Sequence[Line], variant: str) -> None:
     from rich.table import Table
 
-    from piaget.lab.table import ALGORITHMS, BASES, UNITS, with_error
+    from piaget.lab.final_table import columns
 
     shown = Table(title=f"Final performance: mean ± standard error{variant and '; '}{variant}")
-    for column, justify in (
-        ("stream", "left"), ("base", "left"), ("algorithm", "left"), ("seeds", "right"),
-        ("metric", "left"), ("piaget", "right"), ("paper", "right"),
-    ):  # fmt: skip
-        shown.add_column(column, justify=justify)  # type: ignore[arg-type]
-    for line in lines:
-        shown.add_row(
-            line.stream, BASES[line.base], ALGORITHMS[line.algorithm], str(line.seeds),
-            UNITS[line.metric], with_error(line.mean, line.error, line.metric),
-            with_error(*line.paper, line.metric) if line.paper else "",
-        )  # fmt: skip
+    for column in columns(table):
+        shown.add_column(column, justify="right" if column in ("seeds", "piaget", "paper") else "left")
+    for line in table:
+        cells = line.cells()
+        shown.add_row(*(cells[column] for column in columns(table)))
     print_table(shown)

@@ -31,6 +31,7 @@ class Kept:
 
 
 def save(folder: Path, learners: Sequence[Learner], kept: Kept) -> None:
+    """Replaces the checkpoint in one move."""
     described = [describe(learner.state, with_data=False) for learner in learners]
     seeds = [learner.settings.seed for learner in learners]
     header = {"format": FORMAT, "version": VERSIONS[0], "seeds": seeds, "kept": vars(kept)}
@@ -48,6 +49,7 @@ def seeds(folder: Path) -> list[int]:
 
 
 def how_far(folder: Path) -> Kept | None:
+    """What is kept beside the learners. None: nothing is kept there."""
     header = _header(folder)
     return Kept(**header["kept"]) if header else None
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from piaget.lab.defaults import settings_of, structure_of
-from piaget.method.choices import check_settings
+from piaget.lab.parts import check_choices
+from piaget.method.choices import default_epochs
+from piaget.paper.defaults import algorithm_of, settings_of, structure_of
 
 Configuration = dict[str, Any]
 
@@ -16,26 +18,29 @@ def configure(
     table: dict[str, Any] | None = None,
     options: dict[str, Any] | None = None,
     structure: str | None = None,
-    adaptation: str = "er",
+    adaptation: str | None = None,
     algorithm: str | None = None,
     epochs: int | None = None,
     every: int | None = None,
-    settings: dict[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> Configuration:
-    """With the paper's choices for the stream where nothing is said."""
+    """The configuration of a run, with the paper's choices for the stream where nothing is said.
+
+    Nothing is imported: parts of one's own are texts such as "package.module:Name".
+    """
     structure = structure or structure_of(stream or "")
-    algorithm = algorithm or ("compositional" if structure == "linear" else "dynamic")
-    given = check_settings(settings or {})
-    said = given if epochs is None else given | {"epochs": epochs}
-    resolved = settings_of(stream or "", structure, adaptation, algorithm, said) | said
+    adaptation = adaptation or "er"
+    algorithm = algorithm or algorithm_of(structure)
+    method = {"structure": structure, "adaptation": adaptation, "algorithm": algorithm}
+    chosen = check_choices(method, {"epochs": epochs} | dict(settings or {}))
+    resolved = settings_of(stream or "", structure, adaptation, algorithm, chosen) | chosen
+    linear = "linear" in (structure, resolved.get("components"))
     return {
         "stream": stream,
         "table": table,
         "options": options or {},
-        "structure": structure,
-        "adaptation": adaptation,
-        "algorithm": algorithm,
-        "epochs": resolved.pop("epochs", None) or (10_000 if structure == "linear" else 100),
+        **method,
+        "epochs": resolved.pop("epochs", None) or default_epochs(linear),
         "every": every,
         "settings": resolved,
     }

@@ -25,9 +25,9 @@ from piaget.errors import DataNote, SettingError
 from piaget.extras import need
 from piaget.lab.jobs import Job
 from piaget.lab.memory import keep_memory
-from piaget.lab.progress import Progress
+from piaget.lab.progress import Standing
 
-Send = Callable[[tuple[Job, Progress]], None]
+Send = Callable[[tuple[Job, Standing]], None]
 Work = Callable[[Job, Path, Send], None]
 
 
@@ -40,9 +40,10 @@ class Executor(Protocol):
 
     def __exit__(self, kind: type[BaseException] | None, *rest: Any) -> None: ...
 
-    def submit(self, work: Work, job: Job, out: Path) -> Future[None]: ...
+    def submit(self, work: Work, job: Job, out: Path) -> Future[None]:
+        """Has a job done some time."""
 
-    def received(self) -> list[tuple[Job, Progress]]:
+    def received(self) -> list[tuple[Job, Standing]]:
         """What workers have reported since the last call."""
 
     def died(self, error: BaseException) -> bool:
@@ -56,6 +57,39 @@ def prepare_worker() -> None:
     keep_memory()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", DataNote)  # said before, by the process that asked for the sweep
+
+
+# --- this process -------------------------------------------------------------------------------------
+
+
+class InProcess:
+    """Runs each job at once, in this process: for parts that no other process could import."""
+
+    def __init__(self, workers: int = 1) -> None:
+        self.workers = workers
+        self._news: list[tuple[Job, Standing]] = []
+
+    def __enter__(self) -> InProcess:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: Any) -> None:
+        pass
+
+    def submit(self, work: Work, job: Job, out: Path) -> Future[None]:
+        future: Future[None] = Future()
+        try:
+            work(job, out, self._news.append)
+            future.set_result(None)
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+    def received(self) -> list[tuple[Job, Standing]]:
+        news, self._news = self._news, []
+        return news
+
+    def died(self, error: BaseException) -> bool:
+        return False
 
 
 # --- processes of this machine --------------------------------------------------------------------------
@@ -86,7 +120,7 @@ def _in_process(work: Work, job: Job, out: Path) -> None:
     work(job, out, _tell)
 
 
-def _tell(news: tuple[Job, Progress]) -> None:
+def _tell(news: tuple[Job, Standing]) -> None:
     with contextlib.suppress(OSError, EOFError):  # nobody listens any more: no reason to stop working
         _channel.put(news)
 
@@ -157,12 +191,12 @@ class Processes:
         self._todo.put((future, work, job, out))
         return future
 
-    def received(self) -> list[tuple[Job, Progress]]:
-        found = []
+    def received(self) -> list[tuple[Job, Standing]]:
+        news = []
         with contextlib.suppress(queue.Empty, OSError, EOFError):  # the last two: the queue's process died
             while True:
-                found.append(self._channel.get_nowait())
-        return found
+                news.append(self._channel.get_nowait())
+        return news
 
     def died(self, error: BaseException) -> bool:
         return isinstance(error, BrokenProcessPool)
@@ -174,7 +208,7 @@ class Processes:
 def _on_ray(work: Work, job: Job, out: Path, channel: Any) -> None:
     from ray.exceptions import RayError
 
-    def tell(news: tuple[Job, Progress]) -> None:
+    def tell(news: tuple[Job, Standing]) -> None:
         with contextlib.suppress(RayError):  # nobody listens any more: no reason to stop working
             channel.put_nowait(news)
 
@@ -196,10 +230,13 @@ class Ray:
         variables = _of_environment("PIAGET_DATA")
         try:
             self._ray.init(
-                address=self.address or "local", num_cpus=None if self.address else self.workers,
-                include_dashboard=None if self.address else False, log_to_driver=False,
-                logging_level="WARNING", runtime_env={"env_vars": variables},
-            )  # fmt: skip
+                address=self.address or "local",
+                num_cpus=None if self.address else self.workers,
+                include_dashboard=None if self.address else False,
+                log_to_driver=False,
+                logging_level="WARNING",
+                runtime_env={"env_vars": variables},
+            )
         except ConnectionError as error:
             raise SettingError(f"no Ray cluster at address {self.address!r}: {error}") from error
         if self.address:
@@ -219,7 +256,7 @@ class Ray:
         future: Future[None] = self._remote.remote(work, job, out.absolute(), self._channel).future()
         return future
 
-    def received(self) -> list[tuple[Job, Progress]]:
+    def received(self) -> list[tuple[Job, Standing]]:
         try:
             return list(self._channel.get_nowait_batch(self._channel.qsize()))
         except self._ray.exceptions.RayError:  # the queue's machine is lost: the work goes on unseen

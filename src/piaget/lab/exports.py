@@ -23,8 +23,9 @@ import filelock
 
 from piaget.errors import LoadError
 from piaget.knowledge.storage import write_atomically
-from piaget.lab.folder import at_work, read_description
-from piaget.lab.sinks import ACTIVE, BATCH, Point, Run, Sink, clean, modified
+from piaget.lab.folder import ACTIVE, RunFolder, at_work, no_runs, runs_below
+from piaget.lab.sinks import BATCH, Exported, Point, Sink, clean, modified
+from piaget.scoring.rows import downgrade
 
 COLUMNS = {"trained", "epoch", "evaluated", "split", "metric", "value"}  # those that are needed here
 
@@ -46,27 +47,27 @@ class Exporter:
     """Sends the rows of all runs in folders and below them. Asking it again and again costs little."""
 
     def __init__(self, roots: Path | Sequence[Path], sink: Sink) -> None:
-        given = [roots] if isinstance(roots, Path) else list(roots)
-        self.roots = [root.resolve() for root in given]
+        self.roots = [root.resolve() for root in ([roots] if isinstance(roots, Path) else roots)]
         self.sink = sink
         self.statuses: dict[Path, str] = {}  # of all runs, at the last update
         self.at_work = False  # was anything going on then?
         self._versions: dict[Path, tuple[int, int]] = {}  # of run.json
-        self._descriptions: dict[Path, dict[str, Any]] = {}
+        self._runs: dict[Path, RunFolder] = {}
         self._seen: dict[Path, tuple[int, str]] = {}  # what there was to send: the size, the status
 
     def update(self) -> int:
         """Sends what is new: so many rows."""
-        found = {folder: root for root in self.roots for folder in _run_folders(root)}
+        folders = {folder: root for root in self.roots for folder in _run_folders(root)}
         # Looked at before the rows: what has ended by then has written all of them. A sweep holds a lock
         # above its runs, also while none of them is running.
-        above = {p for run, root in found.items() for p in run.parents if p.is_relative_to(root)}
+        above = {p for run, root in folders.items() for p in run.parents if p.is_relative_to(root)}
         sweeping = any(at_work(folder) for folder in above)
-        self.statuses = {folder: self._status(folder) for folder in found}
+        self.statuses = {folder: self._status(folder) for folder in folders}
         self.at_work = sweeping or any(status in ACTIVE for status in self.statuses.values())
-        return sum(self._update(folder, root) for folder, root in found.items())
+        return sum(self._update(folder, root) for folder, root in folders.items())
 
     def close(self) -> None:
+        """Nothing more will be sent."""
         self.sink.close()
 
     def _status(self, folder: Path) -> str:
@@ -81,15 +82,16 @@ class Exporter:
     def _describe(self, folder: Path) -> str:
         """Reads run.json if it has changed; its status."""
         try:
-            found = (folder / "run.json").stat()
+            file = (folder / "run.json").stat()
         except OSError as error:
             raise LoadError(f"{folder / 'run.json'} cannot be read: {error}") from error
-        version = found.st_mtime_ns, found.st_ino  # two versions may be of the same moment
+        version = file.st_mtime_ns, file.st_ino  # two versions may be of the same moment
         if self._versions.get(folder) != version:
-            self._descriptions[folder] = read_description(folder)
-            self._versions[folder] = version
+            run = RunFolder(folder)
+            _ = run.description  # read now, or else an error
+            self._runs[folder], self._versions[folder] = run, version
             self.statuses.pop(folder, None)
-        return str(self._descriptions[folder]["status"])
+        return str(self._runs[folder].description["status"])
 
     def _update(self, folder: Path, root: Path) -> int:
         rows, status = folder / "rows.csv", self.statuses[folder]
@@ -98,7 +100,8 @@ class Exporter:
             return 0
         with filelock.FileLock(folder / f".export-{self.sink.name}.lock"):  # of two exporters, one at a time
             kept = _Kept(folder / f"export-{self.sink.name}.json", self.sink.target)
-            run = Run(folder, self._name(folder, root), kept.id, self._descriptions[folder], status)
+            description = self._runs[folder].description
+            run = Exported(folder, self._name(folder, root), kept.id, description, status)
             sent = self._send(run, rows, kept)
         self._seen[folder] = there
         return sent
@@ -107,7 +110,7 @@ class Exporter:
         base = root if len(self.roots) == 1 else Path(os.path.commonpath(self.roots))
         return folder.name if folder == base else folder.relative_to(base).as_posix()
 
-    def _send(self, run: Run, rows: Path, kept: _Kept) -> int:
+    def _send(self, run: Exported, rows: Path, kept: _Kept) -> int:
         place, still_there = self.sink.begin(run, kept.note.place if kept.note else None)
         note = kept.note if kept.note and still_there else _Note(place)
         # A second attempt has the time of the first: so MLflow knows a number that it has.
@@ -134,9 +137,9 @@ class Exporter:
 
 
 def _run_folders(root: Path) -> list[Path]:
-    folders = sorted(path.parent for path in root.rglob("run.json"))
+    folders = [run.path for run in runs_below(root)]
     if not folders:
-        raise LoadError(f"{root} holds no runs: there is no run.json in it or below it")
+        raise no_runs(root)
     return folders
 
 
@@ -236,11 +239,10 @@ def _lines(data: bytes) -> Iterator[tuple[bytes, int]]:
 def _parse(path: Path, names: Sequence[str], line: bytes) -> _Score:
     try:
         (values,) = csv.reader(io.StringIO(line.decode(), newline=""))
-        row = dict(zip(names, values, strict=True))
-        return _Score(
-            row["trained"], int(row["epoch"]), row["evaluated"], row["split"], row["metric"],
-            float(row["value"]),
-        )  # fmt: skip
+        row: Any = dict(zip(names, values, strict=True))
+        metric = downgrade(row)["metric"] if "component" in row else row["metric"]  # with its component
+        epoch, value = int(row["epoch"]), float(row["value"])
+        return _Score(row["trained"], epoch, row["evaluated"], row["split"], metric, value)
     except (ValueError, csv.Error) as error:
         raise LoadError(f"{path}: the line {line!r} is no row: {error}") from error
 
@@ -258,5 +260,5 @@ def _points(rows: Sequence[_Score], note: _Note, odd: re.Pattern[str]) -> list[P
             points.append(Point(f"{kind}/{clean(row.evaluated, odd)}", note.step, row.value))
         else:
             points.append(Point(kind, note.step, row.value))
-    means = [Point(f"{kind}/mean", note.step, sum(found) / len(found)) for kind, found in values.items()]
+    means = [Point(f"{kind}/mean", note.step, sum(some) / len(some)) for kind, some in values.items()]
     return points + means

@@ -1,4 +1,4 @@
-"""A run's folder: its description, its log, its lock."""
+"""A run's folder: its description, its rows, its log, its lock. Whoever reads or writes one does it here."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +18,97 @@ import filelock
 
 from piaget.errors import LoadError, SettingError
 from piaget.knowledge.storage import write_atomically
+from piaget.lab.row_file import read_rows
+from piaget.scoring.rows import Row
 
 LOOK = 0.5  # seconds: `piaget status` holds a lock for a moment, to see whether it is free
+ACTIVE = ("new", "running")
+
+
+# --- reading ------------------------------------------------------------------------------------------
+
+
+class RunFolder:
+    """A run as it is on disk, at the moment when each thing is first asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.rows_file, self.learner = path / "rows.csv", path / "learner"
+
+    @cached_property
+    def description(self) -> dict[str, Any]:
+        """What run.json says."""
+        return read_description(self.path)
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """What was asked for, and the seed."""
+        return self.description["configuration"]
+
+    @property
+    def seed(self) -> int | None:
+        """Its seed, if it says so."""
+        return self.configuration.get("seed")
+
+    @property
+    def together(self) -> list[int]:
+        """The seeds that are trained as one cohort with it."""
+        return self.description.get("together") or [self.configuration.get("seed")]
+
+    @cached_property
+    def status(self) -> str:
+        """As in run.json; but a run that nobody works on any more is `interrupted`."""
+        status = str(self.description["status"])
+        return "interrupted" if status == "running" and not at_work(self.path) else status
+
+    def rows(self) -> Iterator[Row]:
+        """All its rows so far."""
+        return read_rows([self.rows_file])
+
+
+def runs_below(root: Path) -> list[RunFolder]:
+    """All runs in a folder and below it."""
+    return [RunFolder(path.parent) for path in sorted(root.rglob("run.json"))]
+
+
+def runs_in(out: Path) -> list[RunFolder]:
+    """The runs of one command into a folder, by their seeds."""
+    paths = [path.parent for path in out.glob("seed-*/run.json") if path.parent.name[5:].isdigit()]
+    return [RunFolder(path) for path in sorted(paths, key=lambda path: int(path.name[5:]))]
+
+
+def seed_folders(out: Path, seeds: Sequence[int]) -> list[Path]:
+    """Where the runs of one command are."""
+    return [out / f"seed-{seed}" for seed in seeds]
+
+
+def no_runs(out: Path) -> LoadError:
+    """The error about a folder that holds no runs: why it does not."""
+    if not out.is_dir():
+        return LoadError(f"{out} does not exist, or is no folder")
+    return LoadError(f"{out} holds no runs: there is no run.json in it or below it")
 
 
 def read_description(folder: Path) -> dict[str, Any]:
+    """What run.json says, checked."""
+    path = folder / "run.json"
     try:
-        found = json.loads((folder / "run.json").read_text())
+        description = json.loads(path.read_text())
     except (OSError, ValueError) as error:
-        raise LoadError(f"{folder / 'run.json'} cannot be read: {error}") from error
-    if not isinstance(found, dict) or not {"configuration", "status"} <= set(found):
-        raise LoadError(f"{folder / 'run.json'} does not describe a run")
-    return found
+        raise LoadError(f"{path} cannot be read: {error}") from error
+    if not isinstance(description, dict) or not {"configuration", "status"} <= set(description):
+        raise LoadError(f"{path} does not describe a run")
+    return description
+
+
+def is_done(folder: Path) -> bool:
+    """A description that cannot be read is not done: whoever runs it will say so."""
+    with contextlib.suppress(LoadError):
+        return read_description(folder)["status"] == "done"
+    return False
+
+
+# --- writing ------------------------------------------------------------------------------------------
 
 
 def begin(
@@ -58,18 +138,23 @@ def begin(
 def _check_same(folder: Path, wanted: dict[str, Any], learner: dict[str, Any] | None) -> None:
     """A setting that is given now, and was the default then, is no difference."""
     description = read_description(folder)
-    found, used = description["configuration"], description.get("learner")
-    differing = sorted(key for key in {*wanted, *found} if wanted.get(key) != found.get(key))
+    there, used = description["configuration"], description.get("learner")
+    differing = _differing(there, wanted)
     if differing == ["settings"] and learner is not None and used is not None:
-        found, wanted = used, json.loads(json.dumps(learner))
-        differing = sorted(key for key in {*wanted, *found} if wanted.get(key) != found.get(key))
+        there, wanted = used, json.loads(json.dumps(learner))
+        differing = _differing(there, wanted)
     if differing:
-        shown = ", ".join(f"{key}: {found.get(key)!r} there, {wanted.get(key)!r} now" for key in differing)
+        shown = ", ".join(f"{key}: {there.get(key)!r} there, {wanted.get(key)!r} now" for key in differing)
         raise SettingError(f"{folder} holds a run with another configuration ({shown}); give another folder")
+
+
+def _differing(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    return sorted(key for key in {*one, *other} if one.get(key) != other.get(key))
 
 
 @functools.cache
 def software() -> dict[str, Any]:
+    """Versions, and the commit of the code."""
     import torch
 
     import piaget
@@ -94,6 +179,7 @@ def log(folder: Path, text: str) -> None:
 
 
 def now() -> str:
+    """The time, as run.json has it."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 

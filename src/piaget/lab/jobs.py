@@ -4,41 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from piaget.errors import LoadError
 from piaget.lab.configuration import Configuration, configure
-from piaget.lab.table import ALGORITHMS, BASES
+from piaget.paper.names import Method
+from piaget.paper.presets import Pairs, Preset
 
-
-@dataclass(frozen=True)
-class Method:
-    """One column of a comparison: the paper's choices by name."""
-
-    adaptation: str
-    algorithm: str
-    structure: str = "soft-ordering"
-
-    @property
-    def name(self) -> str:
-        return f"{self.structure}/{self.adaptation}/{self.algorithm}"
-
-
-def paper_methods(structure: str) -> list[Method]:
-    """The paper's 14: joint training and no components make no sense with frozen components.
-
-    Linear combinations have no expansion.
-    """
-    return [
-        Method(base, algorithm, structure)
-        for base in BASES
-        for algorithm in ALGORITHMS
-        if (base != "fm" or algorithm in ("dynamic", "compositional"))
-        and (structure != "linear" or algorithm != "dynamic")
-    ]
+COST = {"dynamic": 2.2, "compositional": 1.0, "joint": 1.6, "no-components": 1.2}  # of an epoch, relatively
 
 
 @dataclass(frozen=True)
@@ -50,44 +26,45 @@ class Job:
     seeds: tuple[int, ...]
     epochs: int | None = None  # None: the paper's
     data_dir: str | None = None
-    options: tuple[tuple[str, Any], ...] = ()  # of the stream
-    settings: tuple[tuple[str, Any], ...] = ()  # of the learner, where they are not the paper's
+    options: Pairs = ()  # of the stream
+    settings: Pairs = ()  # of the learner, where they are not the paper's
     every: int | None = None  # evaluates every so many epochs, too
 
     def __post_init__(self) -> None:
-        for name in ("options", "settings"):  # in whatever order they were given
-            object.__setattr__(self, name, tuple(sorted(getattr(self, name))))
+        settings = dict(self.settings)
+        object.__setattr__(self, "epochs", settings.pop("epochs", self.epochs))
+        object.__setattr__(self, "settings", tuple(sorted(settings.items())))  # in whatever order they came
+        object.__setattr__(self, "options", tuple(sorted(self.options)))
 
     @property
-    def changes(self) -> tuple[tuple[str, Any], ...]:
+    def changes(self) -> Pairs:
         """What is not the paper's in how it is trained."""
-        given = {"epochs": self.epochs, "every": self.every}
-        return (*self.settings, *((name, value) for name, value in given.items() if value is not None))
+        numbers = {"epochs": self.epochs, "every": self.every}
+        return (*self.settings, *((name, value) for name, value in numbers.items() if value is not None))
 
     @property
-    def variant(self) -> tuple[tuple[str, Any], ...]:
+    def variant(self) -> Pairs:
         """All that tells it from other jobs of the same stream and method."""
         return (*self.options, *self.changes)
 
     @property
     def name(self) -> str:
-        own = [f"{name}={value}" for name, value in self.variant]
-        return " ".join([self.stream, *self.method.name.split("/"), *own])
+        """Its stream, method and variant."""
+        return " ".join([self.stream, *self.method.name.split("/"), *as_words(self.variant)])
 
     def folder(self, out: Path) -> Path:
         """stream/method, with one folder a seed inside."""
         stream = "_".join([self.stream, *(f"{name}-{value}" for name, value in self.options)])
         method = "_".join([*self.method.name.split("/"), *(f"{n}-{value}" for n, value in self.changes)])
-        return out / _plain(stream) / _plain(method)
+        return out / _as_folder(stream) / _as_folder(method)
 
     @property
     def configuration(self) -> Configuration:
+        """What each of its runs is asked for."""
         return configure(
             stream=self.stream,
             options=dict(self.options),
-            structure=self.method.structure,
-            adaptation=self.method.adaptation,
-            algorithm=self.method.algorithm,
+            **vars(self.method),
             epochs=self.epochs,
             every=self.every,
             settings=dict(self.settings),
@@ -96,13 +73,53 @@ class Job:
     @property
     def cost(self) -> float:
         """Relative work, to start long jobs first and to guess what is left."""
-        weight = {"dynamic": 2.2, "compositional": 1.0, "joint": 1.6, "no-components": 1.2}
-        return weight[self.method.algorithm] * len(self.seeds) * self.configuration["epochs"]
+        return COST.get(self.method.algorithm, 2.0) * len(self.seeds) * self.configuration["epochs"]
 
 
-def _plain(text: str) -> str:
-    """For a folder's name."""
+def as_words(pairs: Pairs) -> list[str]:
+    """[("width", 8)] as ["width=8"]."""
+    return [f"{name}={value}" for name, value in pairs]
+
+
+def _as_folder(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._=-]+", "-", text)
+
+
+# --- of a preset ----------------------------------------------------------------------------------------
+
+
+def preset_jobs(
+    preset: Preset, seeds: Sequence[int], settings: Mapping[str, Any] | None = None, **common: Any
+) -> list[Job]:
+    """The jobs of an experiment of the paper.
+
+    settings: instead of the paper's; common: what all jobs have in common, such as data_dir.
+    """
+    return [
+        Job(
+            entry.stream,
+            entry.method,
+            tuple(seeds),
+            options=entry.options,
+            settings=tuple((dict(entry.settings) | dict(settings or {})).items()),
+            **common,
+        )
+        for entry in preset.entries
+    ]
+
+
+def quick(jobs: Iterable[Job], epochs: int | None = None) -> list[Job]:
+    """A version of a minute: few tasks, samples and epochs. It shows that all works, not how well."""
+    from piaget.streams import stream_options
+
+    small = {"tasks": 5, "train_size": 40}
+    shortened = []
+    for job in jobs:
+        options = {key: value for key, value in small.items() if key in stream_options(job.stream)}
+        settings = tuple((key, 2 if key == "adapt_every" else value) for key, value in job.settings)
+        options |= dict(job.options)
+        shortened.append(replace(job, epochs=epochs or 2, options=tuple(options.items()), settings=settings))
+    return list(dict.fromkeys(shortened))
 
 
 # --- what a sweep was asked for, in its folder ----------------------------------------------------------
@@ -111,6 +128,7 @@ FILE = "sweep.json"
 
 
 def as_json(cohorts: Iterable[Job]) -> bytes:
+    """The file of a sweep."""
     return json.dumps({"cohorts": [asdict(job) for job in cohorts]}, indent=1).encode()
 
 
@@ -120,8 +138,7 @@ def read_cohorts(out: Path) -> list[Job]:
     if not path.is_file():
         return []
     try:
-        found = json.loads(path.read_text())["cohorts"]
-        return [_job(**one) for one in found]
+        return [_job(**described) for described in json.loads(path.read_text())["cohorts"]]
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise LoadError(f"{path} cannot be read: {error}") from error
 
@@ -141,12 +158,12 @@ def plan(jobs: Sequence[Job], planned: Sequence[Job], size_of: Callable[[Job], i
     before: dict[Path, list[Job]] = {}
     for cohort in planned:
         before.setdefault(cohort.folder(here), []).append(cohort)
-    found = []
+    cohorts = []
     for job in jobs:
         known = before.get(job.folder(here), [])
-        found += [replace(c, data_dir=job.data_dir) for c in known if set(c.seeds) & set(job.seeds)]
+        cohorts += [replace(c, data_dir=job.data_dir) for c in known if set(c.seeds) & set(job.seeds)]
         settled = {seed for cohort in known for seed in cohort.seeds}
         new = [seed for seed in job.seeds if seed not in settled]
         size = size_of(job)
-        found += [replace(job, seeds=tuple(new[i : i + size])) for i in range(0, len(new), size)]
-    return list(dict.fromkeys(found))
+        cohorts += [replace(job, seeds=tuple(new[i : i + size])) for i in range(0, len(new), size)]
+    return list(dict.fromkeys(cohorts))

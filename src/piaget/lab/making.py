@@ -3,38 +3,56 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from inspect import signature
+from typing import Any, overload
 
 import torch
 
-from piaget.data.tasks import Stream
+from piaget.data.tasks import Stream, Task
 from piaget.errors import SettingError
 from piaget.knowledge.checks import check_task
 from piaget.knowledge.state import State
 from piaget.lab.configuration import Configuration
+from piaget.lab.parts import METHOD, NOTHING, PARTS, Trusted, as_flag, is_reference, make_part
 from piaget.learner import Learner
+from piaget.method.adaptation import ADAPTATIONS
+from piaget.method.components import KINDS
+from piaget.method.encoders import DECODERS, ENCODERS
+from piaget.method.expansion import EXPANSIONS
+from piaget.method.optimizer import OPTIMIZERS, RATE_SCHEDULES, STOP_RULES
+from piaget.method.structures import STRUCTURES
 from piaget.streams import from_table, stream
 
-
-def make_stream(configuration: Configuration, seed: int, data_dir: str | os.PathLike[str] | None) -> Stream:
-    if configuration["table"] is not None:
-        return from_table(**configuration["table"], seed=seed)
-    return stream(configuration["stream"], seed, data_dir, **configuration["options"])
-
-
-def make_learner(configuration: Configuration, seed: int, tasks: int) -> Learner:
-    """`tasks`: how many there will be; with fewer than four, all are initial."""
-    settings: Any = {"initial_tasks": min(4, tasks)} | configuration["settings"]
-    method = (configuration[part] for part in ("structure", "adaptation", "algorithm"))
-    return Learner(*method, epochs=configuration["epochs"], seed=seed, **settings)
+DataDir = str | os.PathLike[str] | None
+PAPER_PARTS: dict[str, Mapping[str, Any]] = {
+    "structure": STRUCTURES,
+    "adaptation": ADAPTATIONS,
+    "components": KINDS,
+    "encoder": ENCODERS,
+    "decoder": DECODERS,
+    "expansion": EXPANSIONS,
+    "optimizer": OPTIMIZERS,
+    "rate_schedule": RATE_SCHEDULES,
+    "stop": STOP_RULES,
+}
+USUAL = {
+    "encoder": "learned",
+    "decoder": "learned",
+    "optimizer": "adam",
+    "rate_schedule": "constant",
+    "stop": "never",
+}
 
 
 def make(
-    configuration: Configuration, seeds: list[int], data_dir: str | os.PathLike[str] | None
+    configuration: Configuration, seeds: Sequence[int], data_dir: DataDir, trusted: Trusted = NOTHING
 ) -> tuple[list[Learner], list[Stream]]:
     """The learners and streams of a cohort; raises an error if a task could not be learned."""
-    streams = [make_stream(configuration, seed, data_dir) for seed in seeds]
-    learners = [make_learner(configuration, seed, len(streams[0])) for seed in seeds]
+    streams = [make_stream(configuration, seed, data_dir, trusted) for seed in seeds]
+    learners = make_learners(configuration, seeds, len(streams[0]), trusted)
     initial = learners[0].settings.initial_tasks
     if initial > len(streams[0]):
         raise SettingError(
@@ -50,3 +68,125 @@ def _check_stream(learner: Learner, tasks: Stream) -> None:
     proposes = settings.algorithm.expansion.proposes
     for i in range(len(tasks)):
         check_task(settings, State(torch.Generator()), tasks[i], proposes and i >= settings.initial_tasks)
+
+
+# --- streams ------------------------------------------------------------------------------------------
+
+
+def make_stream(
+    configuration: Configuration, seed: int, data_dir: DataDir, trusted: Trusted = NOTHING
+) -> Stream:
+    """The stream of a run: the paper's by name, one's own by reference, or that of a table."""
+    if configuration["table"] is not None:
+        return from_table(**configuration["table"], seed=seed)
+    name, options = configuration["stream"], configuration["options"]
+    if is_reference(name):
+        return _call(name, seed, options, trusted)
+    return stream(name, seed, data_dir, **options)
+
+
+def takes_option(reference: str, option: str, trusted: Trusted) -> bool:
+    """Does a function that makes a stream take an option?"""
+    _, *parameters = signature(_function(reference, trusted)).parameters.values()
+    return any(p.name == option or p.kind == p.VAR_KEYWORD for p in parameters)
+
+
+def _function(reference: str, trusted: Trusted) -> Callable[..., Any]:
+    function = trusted("stream", reference)
+    if not callable(function) or not signature(function).parameters:
+        kind = type(function).__name__
+        raise SettingError(f"stream {reference}: it is a {kind}; expected a function (seed, **options)")
+    return function
+
+
+def _call(reference: str, seed: int, options: dict[str, Any], trusted: Trusted) -> Stream:
+    """A stream from a function (seed, **options) of one's own."""
+    function = _function(reference, trusted)
+    for option in options:
+        if not takes_option(reference, option, trusted):
+            known = ", ".join(list(signature(function).parameters)[1:]) or "none"
+            raise SettingError(f"stream {reference} has no option {option!r}; its options: {known}")
+    tasks = function(seed, **options)
+    if not hasattr(tasks, "__getitem__") or not hasattr(tasks, "__len__") or not len(tasks):
+        kind = type(tasks).__name__
+        raise SettingError(f"stream {reference}: it made a {kind}; expected a list of tasks, or the like")
+    return NamedStream(tasks, reference)
+
+
+@dataclass(frozen=True)
+class NamedStream(Sequence[Task]):
+    """Tasks of a stream of one's own. Those that say of no stream that they are its own, are this one's."""
+
+    tasks: Stream
+    reference: str
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    @overload
+    def __getitem__(self, index: int) -> Task: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Task]: ...
+
+    def __getitem__(self, index: int | slice) -> Task | list[Task]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        task = self.tasks[index]
+        if not isinstance(task, Task):
+            raise SettingError(
+                f"stream {self.reference}: a {type(task).__name__} is in it; expected piaget.Task"
+            )
+        return task if task.stream else replace(task, stream=re.split(r"[:.]", self.reference)[-1])
+
+
+# --- learners -----------------------------------------------------------------------------------------
+
+
+def make_learner(configuration: Configuration, seed: int, tasks: int, trusted: Trusted = NOTHING) -> Learner:
+    """One learner. `tasks`: how many there will be; with fewer than four, all are initial."""
+    return make_learners(configuration, [seed], tasks, trusted)[0]
+
+
+def make_learners(
+    configuration: Configuration, seeds: Sequence[int], tasks: int, trusted: Trusted = NOTHING
+) -> list[Learner]:
+    """Learners that differ in their seeds only: parts of one's own are the same objects in all of them."""
+    chosen = {"initial_tasks": min(4, tasks)} | make_parts(configuration, trusted)
+    return [Learner(**chosen, seed=seed) for seed in seeds]
+
+
+def make_parts(configuration: Configuration, trusted: Trusted) -> dict[str, Any]:
+    """All that is chosen for a learner; parts of one's own, and those whose fields are set, as objects."""
+    chosen = {name: configuration[name] for name in (*METHOD, "epochs")} | configuration["settings"]
+    plain = {name: value for name, value in chosen.items() if "." not in name}
+    for role in PARTS:
+        values = {
+            name.partition(".")[2]: value for name, value in chosen.items() if name.startswith(f"{role}.")
+        }
+        name: Any = plain.get(role)
+        if is_reference(name):
+            plain[role] = make_part(role, trusted(role, name), values, as_flag(role, name))
+        elif values:
+            name = name or _usual(role, configuration)
+            plain[role] = make_part(role, _papers(role, name), values, f"{role} {name!r}")
+    return plain
+
+
+def _usual(role: str, configuration: Configuration) -> str:
+    """Which part it is that fields are set of, if nothing else is said."""
+    if role == "components":
+        return "linear" if configuration["structure"] == "linear" else "dense"
+    if role in USUAL:
+        return USUAL[role]
+    raise SettingError(
+        f"fields of {role} are set, but not which one it is: give --{role.replace('_', '-')}, too"
+    )
+
+
+def _papers(role: str, name: str) -> Any:
+    parts = PAPER_PARTS.get(role, {})
+    if name not in parts:
+        known = f"expected {', '.join(parts)}" if parts else "only a part of one's own has fields"
+        raise SettingError(f"{role} {name!r} has no fields that can be set; {known}")
+    return parts[name]

@@ -8,17 +8,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from piaget.scoring.rows import Row, is_score
+
 if TYPE_CHECKING:
-    from piaget.scoring.rows import Row
     from piaget.scoring.watch import EpochReport
 
-SCORES = ("accuracy", "rmse")
-SECONDS = 0.1  # between two reports of progress, at least
+SECONDS = 0.1  # between two reports, at least
 
 
 @dataclass(frozen=True)
-class Progress:
-    """A cohort after an epoch. Scores are means over its runs of the latest ones on test data."""
+class Standing:
+    """Where a cohort stands after an epoch. Scores are means over its runs of the latest on test data."""
 
     task: int  # counted from 1
     tasks: int
@@ -37,7 +37,7 @@ class Progress:
 
 
 class Tracker:
-    """Turns epochs and rows of a cohort into its progress."""
+    """Follows the epochs and rows of a cohort, and says where it stands."""
 
     def __init__(self, tasks: int, done: float = 0.0, seconds: float = 0.0) -> None:
         """`done`, `seconds`: where an interrupted cohort goes on."""
@@ -49,38 +49,53 @@ class Tracker:
         self._told = -SECONDS
 
     def rows(self, rows: Iterable[Row]) -> None:
+        """Takes note of new scores."""
         for row in rows:
-            if row["split"] == "test" and row["metric"] in SCORES:
+            if is_score(row):
                 self._scores.setdefault(row["metric"], {})[row["seed"], row["evaluated"]] = row["value"]
 
     @property
     def seconds(self) -> float:
+        """Worked so far, also before an interruption."""
         return self._seconds_before + time.monotonic() - self._began
 
     def epoch(self, task: int, report: EpochReport) -> None:
-        """After every epoch, which may be very short."""
+        """Takes note of an epoch, which may be very short."""
         share = report.epoch / report.epochs
         # The initial tasks are learned together: as much work as one after the other.
         self.done = (task * share if report.stage == "initialization" else task - 1 + share) / self.tasks
         self._last = task, report
 
     def due(self) -> bool:
-        """Is it time to tell of the progress again?"""
+        """Is it time to report again?"""
         return time.monotonic() - self._told >= SECONDS
 
     def began(self, task: int) -> bool:
         """Is the last epoch one of this task? (An initial task may only wait for the others.)"""
         return self._last is not None and self._last[0] == task
 
-    def progress(self) -> Progress:
+    def standing(self) -> Standing:
+        """After the last epoch that it was told of."""
         assert self._last is not None
         self._told = time.monotonic()
         task, report = self._last
         metric, current, past = self.latest(self.current)
-        return Progress(
-            task, self.tasks, report.task, report.stage, report.epoch, report.epochs, report.components,
-            metric, current, past, self._done_before, self.done, self.seconds, self._left(),
-        )  # fmt: skip
+        return Standing(
+            task=task,
+            tasks=self.tasks,
+            name=report.task,
+            stage=report.stage,
+            epoch=report.epoch,
+            epochs=report.epochs,
+            components=report.components,
+            metric=metric,
+            current=current,
+            past=past,
+            begun_at=self._done_before,
+            done=self.done,
+            seconds=self.seconds,
+            left=self._left(),
+        )
 
     def _left(self) -> float | None:
         new = self.done - self._done_before
@@ -94,9 +109,9 @@ class Tracker:
         if not self._scores:
             return None, None, None
         metric, every = max(self._scores.items(), key=lambda item: len(item[1]))
-        found = {(seed, name): value for (seed, name), value in every.items() if seed in tasks}
-        current = [value for (seed, name), value in found.items() if name == tasks[seed]]
-        past = [value for (seed, name), value in found.items() if name != tasks[seed]]
+        scores = [(name == tasks[seed], value) for (seed, name), value in every.items() if seed in tasks]
+        current = [value for is_current, value in scores if is_current]
+        past = [value for is_current, value in scores if not is_current]
         return metric, _mean(current), _mean(past)
 
 

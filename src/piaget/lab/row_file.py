@@ -18,6 +18,9 @@ def _header(columns: Sequence[str]) -> bytes:
     return (",".join(columns) + "\n").encode()
 
 
+HEADER = _header(COLUMNS)
+
+
 class RowFile:
     """Appends rows. What lies behind `size` was written and not kept: it is cut off when opened.
 
@@ -27,14 +30,14 @@ class RowFile:
     def __init__(self, path: Path, size: int | None = None) -> None:
         self.path = path
         if size is None:
-            write_atomically(path, _header(COLUMNS))
-            size = len(_header(COLUMNS))
-        found = path.stat().st_size if path.is_file() else 0
-        if found < size:
+            write_atomically(path, HEADER)
+            size = len(HEADER)
+        length = path.stat().st_size if path.is_file() else 0
+        if length < size:
             raise LoadError(
-                f"{path} has {found:,} bytes, but {size:,} were written: it was changed or cut off"
+                f"{path} has {length:,} bytes, but {size:,} were written: it was changed or cut off"
             )
-        if found > size:
+        if length > size:
             os.truncate(path, size)
         self.size = size
         with open(path, "rb") as handle:
@@ -53,6 +56,7 @@ class RowFile:
 
 
 def as_csv(rows: Sequence[Row], old: bool = False) -> bytes:
+    """Rows as lines of the file; `old`: as version 0.1 wrote them."""
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, OLD_COLUMNS if old else COLUMNS, lineterminator="\n")
     writer.writerows(downgrade(row) if old else row for row in rows)
@@ -60,6 +64,7 @@ def as_csv(rows: Sequence[Row], old: bool = False) -> bytes:
 
 
 def read_rows(files: Sequence[Path]) -> Iterator[Row]:
+    """The rows of several files, one after the other."""
     for path in files:
         with open(path, newline="", encoding="utf-8") as handle:
             yield from contract.read_rows(handle)

@@ -25,9 +25,10 @@ from typing import Any
 
 from piaget.cohort import Cohort
 from piaget.data.tasks import Stream, Task
-from piaget.errors import LoadError, SettingError
+from piaget.errors import SettingError
 from piaget.lab import checkpoint, folder
-from piaget.lab.progress import Progress, Tracker, duration, score
+from piaget.lab.folder import is_done, seed_folders
+from piaget.lab.progress import Standing, Tracker, duration, score
 from piaget.lab.row_file import RowFile, read_rows
 from piaget.learner import Learner
 from piaget.method.description import to_json
@@ -35,11 +36,13 @@ from piaget.scoring import probing
 from piaget.scoring.rows import Row
 from piaget.scoring.watch import EpochReport
 
-OnProgress = Callable[[Progress], None]
+Tell = Callable[[Standing], None]
 
 
 @dataclass
-class _Run:
+class _Member:
+    """One run of a cohort, in memory."""
+
     folder: Path
     learner: Learner
     stream: Stream
@@ -54,21 +57,22 @@ def run(
     streams: Sequence[Stream],
     out: Path,
     configuration: dict[str, Any],
-    on_progress: OnProgress | None = None,
+    tell: Tell | None = None,
     data_dir: str | None = None,
     together: int | None = None,
 ) -> list[Path]:
     """Learns all tasks of each stream with its learner; the folders of the runs.
 
-    together: runs that are trained as one cohort, at most (default: what is fastest for the components).
+    tell: is told where the runs stand. together: runs that are trained as one cohort, at most (default: what
+    is fastest for the components).
 
     Called again with the same configuration after any interruption, it goes on from the last checkpoint
     and ends with the same rows and learners. Finished, it does nothing.
     """
     seeds = [learner.settings.seed for learner in learners]
-    folders = run_folders(out, seeds)
-    made = [_Run(*parts) for parts in zip(folders, learners, streams, strict=True)]
-    runs = {one.seed: one for one in made}
+    folders = seed_folders(out, seeds)
+    members = [_Member(*parts) for parts in zip(folders, learners, streams, strict=True)]
+    runs = {member.seed: member for member in members}
     with folder.only_one(folders):
         for one in runs.values():
             learner = to_json(one.learner.settings)
@@ -80,50 +84,39 @@ def run(
         size = together or learners[0].settings.components.together
         cohorts += [new[i : i + size] for i in range(0, len(new), size)]
         for i, cohort in enumerate(cohorts):
-            tell = None if on_progress is None else partial(_tell, on_progress, i, len(cohorts))
-            _train([runs[seed] for seed in cohort], configuration["every"], tell)
+            tell_all = None if tell is None else partial(_tell_of_all, tell, i, len(cohorts))
+            _train([runs[seed] for seed in cohort], configuration["every"], tell_all)
     return folders
 
 
-def _tell(on_progress: OnProgress, i: int, cohorts: int, progress: Progress) -> None:
-    """The progress of one cohort as that of all of them, which take as long as this one."""
-    left = progress.left
-    if left is not None and progress.done > 0:
-        left += (cohorts - 1 - i) * progress.seconds / progress.done
-    done, begun_at = (i + progress.done) / cohorts, (i + progress.begun_at) / cohorts
-    on_progress(replace(progress, done=done, begun_at=begun_at, left=left))
-
-
-def run_folders(out: Path, seeds: Sequence[int]) -> list[Path]:
-    return [out / f"seed-{seed}" for seed in seeds]
-
-
-def is_done(path: Path) -> bool:
-    """A description that cannot be read is not done: whoever runs it will say so."""
-    with contextlib.suppress(LoadError):
-        return folder.read_description(path)["status"] == "done"
-    return False
+def _tell_of_all(tell: Tell, i: int, cohorts: int, standing: Standing) -> None:
+    """Where one cohort stands as where all of them do, which take as long as this one."""
+    left = standing.left
+    if left is not None and standing.done > 0:
+        left += (cohorts - 1 - i) * standing.seconds / standing.done
+    done, begun_at = (i + standing.done) / cohorts, (i + standing.begun_at) / cohorts
+    tell(replace(standing, done=done, begun_at=begun_at, left=left))
 
 
 def begun_cohorts(out: Path, seeds: Sequence[int]) -> list[list[int]]:
     """The interrupted cohorts among these seeds."""
-    found = []
+    cohorts = []
     for path in sorted(out.glob("seed-*/checkpoint")):
         begun = checkpoint.seeds(path)
         if not begun or not set(begun) & set(seeds):
             continue
-        if all(is_done(one) for one in run_folders(out, begun)):
+        if all(is_done(one) for one in seed_folders(out, begun)):
             checkpoint.remove(path)  # a crash at the very end left it
         elif not set(begun) <= set(seeds):
             raise SettingError(
                 f"{out}: seeds {begun} were interrupted, and must be among those to go on with"
             )
         else:
-            found.append(begun)
-    return found
+            cohorts.append(begun)
+    return cohorts
 
 
-def _train(runs: Sequence[_Run], every: int | None, on_progress: OnProgress | None) -> None:
+def _train(runs: Sequence[_Member], every: int | None, tell: Tell | None) -> None:
     """Runs that are trained together, from their checkpoint, if there is one, to their end."""
     place = runs[0].folder / "checkpoint"
     learners, streams = [one.learner for one in runs], [one.stream for one in runs]
@@ -136,7 +129,7 @@ def _train(runs: Sequence[_Run], every: int | None, on_progress: OnProgress | No
         folder.note(one.folder, status="running", error=None, together=together)
         folder.log(one.folder, f"goes on at {100 * tracker.done:.1f} %" if kept else f"begins: {together=}")
     try:
-        tasks = _learn(runs, Keeper(place, learners, files, tracker), every, on_progress)
+        tasks = _learn(runs, Keeper(place, learners, files, tracker), every, tell)
         for one, file, known in zip(runs, files, tasks, strict=True):
             # Without a checkpoint: a run that is killed now goes on before these rows, and writes them again.
             file.append(list(probing.rows(one.learner, known)))
@@ -152,9 +145,13 @@ def _train(runs: Sequence[_Run], every: int | None, on_progress: OnProgress | No
     for one in runs:
         one.learner.save(one.folder / "learner")
         folder.note(
-            one.folder, status="done", finished=folder.now(), seconds=round(tracker.seconds, 3),
-            peak_memory=_peak_memory(), steps=one.learner.state.steps,
-        )  # fmt: skip
+            one.folder,
+            status="done",
+            finished=folder.now(),
+            seconds=round(tracker.seconds, 3),
+            peak_memory=_peak_memory(),
+            steps=one.learner.state.steps,
+        )
         folder.log(one.folder, f"done in {duration(tracker.seconds)}")
     checkpoint.remove(place)
 
@@ -166,9 +163,7 @@ def _how_it_ended(error: BaseException) -> tuple[str, str | None]:
     return "stopped" if isinstance(error, OSError) else "failed", traceback.format_exc()
 
 
-def _learn(
-    runs: Sequence[_Run], keeper: Keeper, every: int | None, on_progress: OnProgress | None
-) -> list[list[Task]]:
+def _learn(runs: Sequence[_Member], keeper: Keeper, every: int | None, tell: Tell | None) -> list[list[Task]]:
     """The tasks of each run, for evaluation."""
     past: list[list[Task]] = [[] for _ in runs]  # without most of their training data
     for i in range(len(runs[0].stream)):
@@ -181,27 +176,25 @@ def _learn(
                 [tasks[r] for r in todo],
                 evaluate_on=[[*past[r], tasks[r]] for r in todo],
                 every=every,
-                on_epoch=partial(_on_epoch, i + 1, runs[todo[0]].seed, keeper.tracker, on_progress),
+                on_epoch=partial(_on_epoch, i + 1, runs[todo[0]].seed, keeper.tracker, tell),
                 on_row=keeper.row,
                 keeper=keeper,
             )
             keeper.keep()
             for r in todo:
                 _log_task(runs[r], i, tasks[r].name, keeper.tracker)
-            if on_progress is not None and keeper.tracker.began(i + 1):
-                on_progress(keeper.tracker.progress())  # with what was evaluated since
+            if tell is not None and keeper.tracker.began(i + 1):
+                tell(keeper.tracker.standing())  # with what was evaluated since
         past = [[*earlier, task.lean()] for earlier, task in zip(past, tasks, strict=True)]
     return past
 
 
-def _on_epoch(
-    task: int, first: int, tracker: Tracker, on_progress: OnProgress | None, report: EpochReport
-) -> None:
+def _on_epoch(task: int, first: int, tracker: Tracker, tell: Tell | None, report: EpochReport) -> None:
     """All runs of a cohort are at the same epoch: the first one speaks for them."""
     if report.seed == first:
         tracker.epoch(task, report)
-        if on_progress is not None and tracker.due():
-            on_progress(tracker.progress())
+        if tell is not None and tracker.due():
+            tell(tracker.standing())
 
 
 def _has(learner: Learner, task: Task) -> bool:
@@ -212,7 +205,7 @@ def _has(learner: Learner, task: Task) -> bool:
     return task.name in learner.tasks or task.name in learner.pending
 
 
-def _log_task(one: _Run, i: int, name: str, tracker: Tracker) -> None:
+def _log_task(one: _Member, i: int, name: str, tracker: Tracker) -> None:
     metric, current, past = tracker.latest({one.seed: name})
     scores = [
         f"{score(metric, current)} on it" if current is not None else "waits for the other initial ones"
@@ -247,16 +240,19 @@ class Keeper:
         self.began: float | None = None  # bringing the states up to date is part of the cost
 
     def row(self, row: Row) -> None:
+        """Takes a row, to be kept with the next checkpoint."""
         self.rows[row["seed"]].append(row)
         self.tracker.rows([row])
 
     def due(self) -> bool:
+        """Is it time to keep everything again?"""
         now = time.monotonic()
         due = now - self.last >= self.cost / self.SHARE
         self.began = now if due else None
         return due
 
     def keep(self) -> None:
+        """Writes all new rows, then the checkpoint."""
         start = time.monotonic() if self.began is None else self.began
         for learner, file in zip(self.learners, self.files, strict=True):
             rows = self.rows[learner.settings.seed]

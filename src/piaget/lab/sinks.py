@@ -20,20 +20,22 @@ from typing import Any, NamedTuple, Protocol
 from piaget.errors import PiagetError, SettingError
 from piaget.extras import need
 from piaget.knowledge.storage import write_atomically
+from piaget.lab.folder import ACTIVE
 
-ACTIVE = ("new", "running")
 BATCH = 1000  # points sent at once; MLflow takes no more
 
 
 class Point(NamedTuple):
+    """A number in a curve."""
+
     tag: str
     step: int
     value: float
 
 
 @dataclass(frozen=True)
-class Run:
-    """What a sink is told of a run."""
+class Exported:
+    """A run, as a sink is told of it."""
 
     folder: Path
     name: str  # the folder, as seen from the one that is exported
@@ -49,16 +51,17 @@ class Sink(Protocol):
     target: str
     odd: re.Pattern[str]
 
-    def begin(self, run: Run, place: str | None) -> tuple[str, bool]:
+    def begin(self, run: Exported, place: str | None) -> tuple[str, bool]:
         """Where in the target the run goes, and whether what was sent to `place` is still there."""
 
     def send(self, place: str, points: Sequence[Point], when: float, again: bool) -> None:
         """They are there when it returns. `again`: some may be there since an export that was killed."""
 
-    def show(self, run: Run, place: str) -> None:
+    def show(self, run: Exported, place: str) -> None:
         """The run's status has changed."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Nothing more will be sent."""
 
 
 @functools.lru_cache(maxsize=4096)
@@ -78,6 +81,7 @@ def clean(name: str, odd: re.Pattern[str], longest: int = 150) -> str:
 
 
 def modified(path: Path) -> float:
+    """When a file was last changed; 0, if it is not there."""
     return path.stat().st_mtime if path.is_file() else 0.0
 
 
@@ -98,7 +102,7 @@ class TensorBoard:
         self.target = str(self.out)
         self._writers: dict[str, Any] = {}
 
-    def begin(self, run: Run, place: str | None) -> tuple[str, bool]:
+    def begin(self, run: Exported, place: str | None) -> tuple[str, bool]:
         if place is not None and self._owner(place) == run.id:
             return place, True
         folder, owner = self.out / run.name, self._owner(run.name)
@@ -118,7 +122,7 @@ class TensorBoard:
             writer.add_scalar(point.tag, point.value, point.step, walltime=when)
         writer.flush()
 
-    def show(self, run: Run, place: str) -> None:
+    def show(self, run: Exported, place: str) -> None:
         if run.status not in ACTIVE:
             self._close(place)
 
@@ -167,9 +171,13 @@ MANNERS = {
 DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
 PARAMS, LONGEST = 100, 6000  # MLflow takes so many at once, and values so long
 STATUSES = {
-    "new": "SCHEDULED", "running": "RUNNING", "done": "FINISHED", "failed": "FAILED",
-    "stopped": "KILLED", "interrupted": "KILLED",
-}  # fmt: skip
+    "new": "SCHEDULED",
+    "running": "RUNNING",
+    "done": "FINISHED",
+    "failed": "FAILED",
+    "stopped": "KILLED",
+    "interrupted": "KILLED",
+}
 
 
 class MLflow:
@@ -188,14 +196,14 @@ class MLflow:
         self._there: set[str] = set()
         with self._asking():
             self._client = self._mlflow.MlflowClient(self.uri)
-            found = self._client.get_experiment_by_name(experiment)
-            if found is None:
-                found = self._client.get_experiment(self._client.create_experiment(experiment))
-        if found.lifecycle_stage != "active":
+            known = self._client.get_experiment_by_name(experiment)
+            if known is None:
+                known = self._client.get_experiment(self._client.create_experiment(experiment))
+        if known.lifecycle_stage != "active":
             raise SettingError(f"{self.shown}: the experiment {experiment!r} was deleted; give another")
-        self._experiment = found.experiment_id
+        self._experiment = known.experiment_id
 
-    def begin(self, run: Run, place: str | None) -> tuple[str, bool]:
+    def begin(self, run: Exported, place: str | None) -> tuple[str, bool]:
         if place is not None and self._is_there(place):
             return place, True
         configuration = run.description["configuration"]
@@ -216,7 +224,7 @@ class MLflow:
             for i in range(0, len(metrics), BATCH):
                 self._client.log_batch(place, metrics=metrics[i : i + BATCH])
 
-    def show(self, run: Run, place: str) -> None:
+    def show(self, run: Exported, place: str) -> None:
         status = STATUSES.get(run.status, "RUNNING")
         with self._asking():
             self._client.set_tag(place, "piaget.status", run.status)
@@ -235,12 +243,12 @@ class MLflow:
         if place not in self._there:
             with self._asking():
                 try:
-                    found = self._client.get_run(place)
+                    known = self._client.get_run(place)
                 except self._mlflow.MlflowException as error:
                     if error.error_code != "RESOURCE_DOES_NOT_EXIST":
                         raise
                     return False
-            if found.info.lifecycle_stage != "active":
+            if known.info.lifecycle_stage != "active":
                 return False
             self._there.add(place)
         return True
@@ -285,12 +293,12 @@ def _milliseconds(when: str | None) -> int | None:
 
 def flat(configuration: dict[str, Any], odd: re.Pattern[str], above: str = "") -> dict[str, str]:
     """{"settings": {"width": 64}} as {"settings.width": "64"}."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     dotted = re.compile(rf"{odd.pattern}|\.")  # a dot in a name is no step down
     for name, value in configuration.items():
         key = above + clean(str(name), dotted, longest=60)
         if isinstance(value, dict):
-            found |= flat(value, odd, f"{key}.")
+            values |= flat(value, odd, f"{key}.")
         else:
-            found[key] = value if isinstance(value, str) else json.dumps(value)
-    return found
+            values[key] = value if isinstance(value, str) else json.dumps(value)
+    return values

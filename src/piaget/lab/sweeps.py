@@ -12,16 +12,21 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import wait
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from piaget.errors import PiagetError
+from piaget.errors import PiagetError, SettingError
 from piaget.knowledge.storage import write_atomically
 from piaget.lab import folder, jobs as plain
-from piaget.lab.executors import Executor, Send
+from piaget.lab.executors import Executor, Send, Work
+from piaget.lab.final_table import Line, lines, markdown
+from piaget.lab.folder import is_done, seed_folders
 from piaget.lab.jobs import Job
-from piaget.lab.making import make, make_learner
-from piaget.lab.progress import Progress
-from piaget.lab.runs import is_done, run, run_folders
+from piaget.lab.making import make, make_learner, make_stream
+from piaget.lab.parts import NOTHING, Trusted, references
+from piaget.lab.progress import Standing
+from piaget.lab.row_file import read_rows
+from piaget.lab.runs import run
 
 ATTEMPTS = 3  # at a cohort whose worker dies (killed, out of memory)
 
@@ -32,46 +37,72 @@ class Event:
 
     job: Job
     status: str
-    progress: Progress | None = None
+    standing: Standing | None = None
     error: str | None = None
 
 
 Report = Callable[[Event], None]
 
 
-def row_files(job: Job, out: Path) -> list[Path]:
-    return [path / "rows.csv" for path in run_folders(job.folder(out), job.seeds)]
+def check_jobs(jobs: Sequence[Job], trusted: Trusted) -> None:
+    """Finds or downloads all files, and raises an error about settings that do not go together, or methods
+    that could not be told apart."""
+    lengths, methods = {}, dict[tuple[object, ...], Job]()
+    for job in jobs:
+        data = job.stream, job.data_dir, job.options
+        if data not in lengths:
+            lengths[data] = len(make_stream(job.configuration, 0, job.data_dir, trusted))
+        method = make_learner(job.configuration, 0, lengths[data], trusted).settings.method
+        other = methods.setdefault((*data, job.changes, method), job)
+        if other.method != job.method and references(job.configuration) != references(other.configuration):
+            raise SettingError(
+                f"{other.name} and {job.name} would both be called {method}: give the parts different names"
+            )
 
 
-def run_job(job: Job, out: Path, send: Send) -> None:
+def run_job(job: Job, out: Path, send: Send, trusted: Trusted = NOTHING) -> None:
     """Trains a cohort over the whole stream."""
-    learners, streams = make(job.configuration, list(job.seeds), job.data_dir)
-    run(
-        learners, streams, job.folder(out), job.configuration, lambda progress: send((job, progress)),
-        together=len(job.seeds),
-    )  # fmt: skip
+    learners, streams = make(job.configuration, job.seeds, job.data_dir, trusted)
+    place, together = job.folder(out), len(job.seeds)
+    run(learners, streams, place, job.configuration, lambda s: send((job, s)), together=together)
 
 
-def cohort_size(job: Job, jobs: Sequence[Job], workers: int) -> int:
+def row_files(job: Job, out: Path) -> list[Path]:
+    """Where the rows of a job are."""
+    return [path / "rows.csv" for path in seed_folders(job.folder(out), job.seeds)]
+
+
+def cohort_size(job: Job, jobs: Sequence[Job], workers: int, trusted: Trusted = NOTHING) -> int:
     """As many seeds as are trained fastest together, but so that no worker is idle."""
-    useful = make_learner(job.configuration, 0, 4).settings.components.together
+    useful = make_learner(job.configuration, 0, 4, trusted).settings.components.together
     return max(1, min(useful, math.ceil(sum(len(one.seeds) for one in jobs) / workers)))
 
 
 def all_done(job: Job, out: Path) -> bool:
-    return all(is_done(path) for path in run_folders(job.folder(out), job.seeds))
+    """Are all runs of a job done?"""
+    return all(is_done(path) for path in seed_folders(job.folder(out), job.seeds))
 
 
 def run_jobs(
-    jobs: Sequence[Job], out: Path, executor: Executor, report: Report, size: int | None = None
+    jobs: Sequence[Job],
+    out: Path,
+    executor: Executor,
+    report: Report,
+    size: int | None = None,
+    trusted: Trusted = NOTHING,
 ) -> dict[Job, str]:
-    """Runs what is not done yet, the longest first; returns the failed cohorts with their tracebacks."""
+    """Runs what is not done yet, the longest first; returns the failed cohorts with their tracebacks.
+
+    size: seeds that are trained together, at most (default: what is fastest).
+    """
     with folder.only_one([out]):
         if all(all_done(job, out) for job in jobs):
             return {}
         with executor:
             before = plain.read_cohorts(out)
-            planned = plain.plan(jobs, before, lambda job: size or cohort_size(job, jobs, executor.workers))
+            planned = plain.plan(
+                jobs, before, lambda job: size or cohort_size(job, jobs, executor.workers, trusted)
+            )
             others = {(c.folder(out), c.seeds): c for c in before}  # of other jobs, or other seeds
             for cohort in planned:
                 others.pop((cohort.folder(out), cohort.seeds), None)
@@ -81,20 +112,23 @@ def run_jobs(
             for job in todo:
                 report(Event(job, "waiting"))
             failed: dict[Job, str] = {}
-            for job, error in _run_all(todo, out, executor, report):
+            work = partial(run_job, trusted=trusted)
+            for job, error in _run_all(work, todo, out, executor, report):
                 failed[job] = error
                 _record(job, out, error)
         return failed
 
 
-def _run_all(todo: Sequence[Job], out: Path, executor: Executor, report: Report) -> Iterator[tuple[Job, str]]:
+def _run_all(
+    work: Work, todo: Sequence[Job], out: Path, executor: Executor, report: Report
+) -> Iterator[tuple[Job, str]]:
     """Yields the cohorts that failed, with their tracebacks."""
     attempts = dict.fromkeys(todo, 1)
-    running = {executor.submit(run_job, job, out): job for job in todo}
+    running = {executor.submit(work, job, out): job for job in todo}
     while running:
         ended, _ = wait(running, timeout=0.2)
-        for job, progress in executor.received():
-            report(Event(job, "running", progress))
+        for job, standing in executor.received():
+            report(Event(job, "running", standing))
         for future in ended:
             job, error = running.pop(future), future.exception()
             if error is None:
@@ -104,7 +138,7 @@ def _run_all(todo: Sequence[Job], out: Path, executor: Executor, report: Report)
             if executor.died(error) and attempts[job] < ATTEMPTS:
                 attempts[job] += 1
                 report(Event(job, "again", error=text))
-                running[executor.submit(run_job, job, out)] = job
+                running[executor.submit(work, job, out)] = job
             else:
                 report(Event(job, "failed", error=text))
                 yield job, text
@@ -112,10 +146,27 @@ def _run_all(todo: Sequence[Job], out: Path, executor: Executor, report: Report)
 
 def _record(job: Job, out: Path, error: str) -> None:
     """A run that failed before it began, or with its worker, could not record that itself."""
-    for path, seed in zip(run_folders(job.folder(out), job.seeds), job.seeds, strict=True):
+    for path, seed in zip(seed_folders(job.folder(out), job.seeds), job.seeds, strict=True):
         # Where somebody else works, or where there is another run, nothing is written.
         with contextlib.suppress(PiagetError), folder.only_one([path]):
             folder.begin(path, job.configuration, seed)
             if folder.read_description(path)["status"] not in ("failed", "done"):
                 folder.note(path, status="failed", error=error)
                 folder.log(path, f"failed\n{error}")
+
+
+def write_tables(jobs: Sequence[Job], out: Path) -> dict[str, list[Line]]:
+    """Final performance of all runs that are done, in table.md and by variant.
+
+    Jobs that differ in options or settings have tables of their own.
+    """
+    variants: dict[str, list[Job]] = {}
+    for job in jobs:
+        variants.setdefault(", ".join(plain.as_words(job.variant)), []).append(job)
+    tables, text = {}, []
+    for variant, members in variants.items():
+        paths = [path for job in members for path in row_files(job, out) if is_done(path.parent)]
+        tables[variant] = lines(read_rows(paths))
+        text.append((f"{variant}\n\n" if variant else "") + markdown(tables[variant]))
+    write_atomically(out / "table.md", "\n".join(text).encode())
+    return tables

@@ -218,3 +218,22 @@ def parse(text: str) -> Any:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return text
+
+
+# Settings that are numbers of a part: which part's, and which field.
+NUMBERS_OF_PARTS = {
+    "width": ("components", "width"),
+    "channels": ("components", "channels"),
+    "padding": ("components", "padding"),
+    "dropout": ("components", "dropout"),
+    "weight_decay": ("optimizer", "weight_decay"),
+    "patience": ("stop", "epochs"),
+    "replay_size": ("adaptation", "size"),
+    "ewc_strength": ("adaptation", "strength"),
+    "threshold": ("expansion", "threshold"),
+}
+
+
+def default_epochs(linear: bool) -> int:
+    """The paper's epochs a task: linear models take one full-batch step an epoch."""
+    return 10_000 if linear else 100

@@ -1,13 +1,15 @@
-"""The paper's settings for each stream, where they are not the library's defaults. No heavy imports."""
+"""The paper's settings for each stream, where they are not the library's defaults."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+from piaget.paper.names import STAGED
 
 LINEAR: dict[str, Any] = {"structure": "linear"}
 FIXED: dict[str, Any] = {"encoder": "fixed"}
 BIRDS: dict[str, Any] = {"width": 256}
-OBJECTS: dict[str, Any] = {"replay_size": 5}  # elsewhere replay keeps one mini-batch a task
 
 PAPER: dict[str, dict[str, Any]] = {
     "landmine": LINEAR,
@@ -20,12 +22,16 @@ PAPER: dict[str, dict[str, Any]] = {
     "combined": BIRDS,
     "cifar100": {"components": "conv", "channels": 50, "padding": 1},
     "omniglot": {"components": "conv", "channels": 53, "padding": 0},
-    "objects": OBJECTS,
+    "objects": {"replay_size": 5},  # elsewhere replay keeps one mini-batch a task
     "pixel-mnist": {
-        "dropout": 0.0, "encoder": "shared", "decoder": "shared", "epochs": 1000, "adapt_every": 100,
+        "dropout": 0.0,
+        "encoder": "shared",
+        "decoder": "shared",
+        "epochs": 1000,
+        "adapt_every": 100,
     },
-}  # fmt: skip
-SIZES = ("width", "channels", "padding", "dropout")  # settings of components, each of some kinds only
+}
+SIZES = ("width", "channels", "padding", "dropout")  # numbers of components, each of some kinds only
 
 
 def _of(stream: str) -> dict[str, Any]:
@@ -33,21 +39,27 @@ def _of(stream: str) -> dict[str, Any]:
 
 
 def structure_of(stream: str) -> str:
+    """The structure that the paper uses on a stream (on pictures, one of two)."""
     return str(_of(stream).get("structure", "soft-ordering"))
 
 
+def algorithm_of(structure: str) -> str:
+    """The paper's own algorithm for a structure."""
+    return "compositional" if structure == "linear" else "dynamic"
+
+
 def settings_of(
-    stream: str, structure: str, adaptation: str, algorithm: str, given: dict[str, Any]
+    stream: str, structure: str, adaptation: str, algorithm: str, chosen: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Flat settings (and `epochs`), without those that make no sense with what was chosen."""
+    """The paper's settings for a stream, without those that make no sense with what was chosen."""
     settings = {name: value for name, value in _of(stream).items() if name != "structure"}
     if (structure == "linear") != (structure_of(stream) == "linear"):
         return {}
     drop: set[str] = set()
     if adaptation != "er":
         drop.add("replay_size")
-    if algorithm in ("joint", "no-components") or "epochs" in given:
+    if algorithm not in STAGED or "epochs" in chosen or "schedule" in chosen:
         drop.add("adapt_every")
-    if given.get("components", settings.get("components")) != settings.get("components"):
+    if chosen.get("components", settings.get("components")) != settings.get("components"):
         drop.update(("components", *SIZES))
     return {name: value for name, value in settings.items() if name not in drop}

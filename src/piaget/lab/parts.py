@@ -1,0 +1,205 @@
+"""Parts of one's own, by reference: `package.module:Name` names a class or an object.
+
+A file never causes an import. Whatever a run.json, a sweep.json or a TOML file names, only code that the user
+named on the command line, or handed over in Python, is used: that is what `Trusted` holds. No heavy imports.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import importlib
+import inspect
+import math
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from piaget.errors import PiagetError, SettingError
+from piaget.method.choices import (
+    ADAPTATIONS,
+    ALGORITHMS,
+    NUMBERS_OF_PARTS,
+    SETTINGS,
+    STRUCTURES,
+    check_settings,
+    unknown_setting,
+)
+
+METHOD = ("structure", "adaptation", "algorithm")
+PARTS = (*METHOD, *(name for name, setting in SETTINGS.items() if setting.about.part))
+ROLES = ("stream", *PARTS)  # what a reference can stand for
+CLASSES = {
+    "structure": "structures:Structure",
+    "adaptation": "adaptation:Adaptation",
+    "algorithm": "settings:Algorithm",
+    "components": "components:Components",
+    "encoder": "encoders:Encoder",
+    "decoder": "encoders:Decoder",
+    "optimizer": "optimizer:Optimizer",
+    "rate_schedule": "optimizer:RateSchedule",
+    "stop": "optimizer:StopRule",
+    "schedule": "schedule:Schedule",
+    "expansion": "expansion:Expansion",
+}  # of piaget.method: what a part of one's own must be
+PAPER_NAMES = {"structure": STRUCTURES, "adaptation": ADAPTATIONS, "algorithm": ALGORITHMS}
+# Fields of the paper's parts that are settings under a name of their own.
+SETTING_OF = {f"{part}.{field}": name for name, (part, field) in NUMBERS_OF_PARTS.items()}
+
+
+def is_reference(value: Any) -> bool:
+    """Does it name code, and not a choice of the paper's?"""
+    return isinstance(value, str) and ":" in value
+
+
+def as_flag(role: str, reference: str) -> str:
+    """How the command line names it."""
+    return f"--{role.replace('_', '-')} {reference}"
+
+
+def check_choices(method: Mapping[str, str], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a run, checked without importing anything.
+
+    Beside those of a learner there may be references to parts, and fields of parts: "adaptation.alpha".
+    """
+    plain, rest = {}, {}
+    for name, value in settings.items():
+        part, dot, _ = name.partition(".")
+        if name == "seed":
+            raise SettingError("seed: a run has its seed from the list of seeds (--seeds)")
+        if dot and part not in PARTS:
+            raise unknown_setting(name, SETTINGS)
+        if dot and not is_reference({**method, **settings}.get(part)) and name in SETTING_OF:
+            plain[SETTING_OF[name]] = value
+        elif dot:
+            rest[name] = as_plain_data(name, value)
+        elif name in PARTS and is_reference(value):
+            rest[name] = value
+        else:
+            plain[name] = value
+    return check_settings(plain) | rest
+
+
+def as_plain_data(name: str, value: Any) -> Any:
+    """A field of a part, which is kept in run.json; an error, if that is not possible."""
+    finite = not isinstance(value, float) or math.isfinite(value)
+    if not finite or not isinstance(value, str | int | float | bool | None):
+        raise SettingError(f"{name}={value!r}: expected a finite number, a text, True, False or None")
+    return value
+
+
+def references(configuration: Mapping[str, Any]) -> dict[str, str]:
+    """The references in the configuration of a run: {role: reference}."""
+    chosen = {**configuration["settings"], **{name: configuration[name] for name in ("stream", *METHOD)}}
+    return {role: chosen[role] for role in ROLES if is_reference(chosen.get(role))}
+
+
+@dataclass(frozen=True)
+class Trusted:
+    """The code that the user has named or handed over; nothing else is used."""
+
+    references: frozenset[str] = frozenset()
+    folder: str | None = None  # importable, as with python -m
+    objects: Mapping[str, Any] = field(default_factory=dict)  # handed over: {reference: class or object}
+
+    @classmethod
+    def named(cls, words: Iterable[Any]) -> Trusted:
+        """What the words of a command name; modules in the working directory can be imported."""
+        return cls(frozenset(word for word in words if is_reference(word)), os.getcwd())
+
+    def __call__(self, role: str, reference: str) -> Any:
+        """What a reference names."""
+        if reference in self.objects:
+            return self.objects[reference]
+        if reference not in self.references:
+            raise SettingError(
+                f"{role} {reference} names code, and code is only run if you name it yourself: "
+                f"give {as_flag(role, reference)}"
+            )
+        return _load(as_flag(role, reference), reference, self.folder)
+
+
+NOTHING = Trusted()
+
+
+def _load(where: str, reference: str, folder: str | None) -> Any:
+    """Imports what a reference names. `where`: the beginning of error messages."""
+    match = re.fullmatch(r"([^\W\d]\w*(?:\.[^\W\d]\w*)*):([^\W\d]\w*(?:\.[^\W\d]\w*)*)", reference)
+    if match is None:
+        raise SettingError(f"{where}: expected package.module:Name")
+    module_name, path = match.groups()
+    if folder is not None and folder not in sys.path:
+        sys.path.insert(0, folder)
+    importlib.invalidate_caches()  # the module may have been written just now
+    try:
+        target = importlib.import_module(module_name)
+    except Exception as error:
+        absent = error.name if isinstance(error, ModuleNotFoundError) else None
+        if absent is not None and f"{module_name}.".startswith(f"{absent}."):
+            places = f"in {folder} or among the installed packages"
+            raise SettingError(f"{where}: there is no module {absent!r} {places}") from error
+        raise SettingError(
+            f"{where}: {module_name} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
+    for name in path.split("."):
+        if not hasattr(target, name):
+            names = [known for known in vars(target) if not known.startswith("_")]
+            raise SettingError(f"{where}: {module_name} has no {name!r}{_near(name, names)}")
+        target = getattr(target, name)
+    return target
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, list(known), 1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def base_class(role: str) -> Any:
+    """What a part of one's own must be."""
+    module, _, name = CLASSES[role].partition(":")
+    return getattr(importlib.import_module(f"piaget.method.{module}"), name)
+
+
+def make_part(role: str, target: Any, fields: Mapping[str, Any], where: str) -> Any:
+    """A part from a class or an object, with some fields set; an error begins with `where`."""
+    base = base_class(role)
+    is_class = isinstance(target, type)
+    if not (issubclass(target, base) if is_class else isinstance(target, base)):
+        kind = f"the class {target.__name__}" if is_class else f"a {type(target).__name__}"
+        raise SettingError(f"{where}: it is {kind}; expected a class or an object of {base.__name__}")
+    known = _field_names(target)
+    for name in fields:
+        if name not in known:
+            have = f"its fields: {', '.join(known)}" if known else "it has no fields"
+            raise SettingError(f"{role}.{name}: {where} has no field {name!r}{_near(name, known)}; {have}")
+    try:
+        part = target(**fields) if is_class else dataclasses.replace(target, **fields) if fields else target
+        hash(part)
+    except PiagetError:
+        raise
+    except Exception as error:
+        frozen = "; a dataclass must be frozen" if "unhashable" in str(error) else ""
+        raise SettingError(f"{where}: it cannot be made: {type(error).__name__}: {error}{frozen}") from error
+    _check_name(role, part, where)
+    return part
+
+
+def _field_names(target: Any) -> list[str]:
+    """What can be set when a part is made."""
+    if dataclasses.is_dataclass(target):
+        return [one.name for one in dataclasses.fields(target) if one.init]
+    return list(inspect.signature(target).parameters) if isinstance(target, type) else []
+
+
+def _check_name(role: str, part: Any, where: str) -> None:
+    """Rows, tables and reports tell methods apart by the names of their parts."""
+    if role not in PAPER_NAMES:
+        return
+    name = getattr(part, "name", None)
+    if not isinstance(name, str) or not name or "/" in name:
+        raise SettingError(f"{where}: its name is {name!r}; expected a text without '/': name = \"mine\"")
+    if name in PAPER_NAMES[role] and not type(part).__module__.startswith("piaget."):
+        raise SettingError(f"{where}: its name is {name!r}, which is one of the paper's; give it another")

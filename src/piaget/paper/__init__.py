@@ -1,0 +1,1 @@
+"""The paper's names, results, settings and experiments, as plain data. No heavy imports."""
