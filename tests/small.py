@@ -5,6 +5,37 @@ from __future__ import annotations
 import torch
 
 import piaget
+from piaget.scoring.rows import Row
+
+
+def make_row(
+    stream: str = "s",
+    method: str = "m",
+    seed: int = 0,
+    trained: str = "t1",
+    epoch: int = 1,
+    stage: str = "joint",
+    evaluated: str = "t0",
+    split: str = "test",
+    metric: str = "accuracy",
+    component: int | None = None,
+    depth: int | None = None,
+    value: float = 0.0,
+) -> Row:
+    return Row(
+        stream=stream,
+        method=method,
+        seed=seed,
+        trained=trained,
+        epoch=epoch,
+        stage=stage,
+        evaluated=evaluated,
+        split=split,
+        metric=metric,
+        component=component,
+        depth=depth,
+        value=value,
+    )
 
 
 def make_task(
@@ -48,3 +79,13 @@ def binary_tasks(count: int = 6, n: int = 30, features: int | tuple[int, ...] = 
 
 def image_tasks(count: int = 5, n: int = 12, side: int = 12) -> list[piaget.Task]:
     return [make_task(f"task {i}", "multiclass", 3, (2, side, side), n=n, seed=i) for i in range(count)]
+
+
+def validation_of(task: piaget.Task) -> piaget.Split:
+    assert task.validation is not None
+    return task.validation
+
+
+def held_out_of(task: piaget.Task) -> piaget.Split:
+    assert task.test is not None
+    return task.test

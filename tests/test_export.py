@@ -10,9 +10,9 @@ import pytest
 from piaget.errors import LoadError, PackageError
 from piaget.lab import exports as export, sinks
 from piaget.lab.exports import Exporter
-from piaget.lab.row_file import HEADER, as_csv
+from piaget.lab.row_file import as_csv
 from piaget.lab.sinks import MLflow, Point, TensorBoard
-from tests.exported import FIRST, ODD, SECOND, append, make_run, row, run_command
+from tests.exported import FIRST, HEADER, ODD, SECOND, append, make_run, row, run_command
 
 # MLflow and TensorBoard are not free of what their own libraries warn of.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -9,21 +9,12 @@ from piaget.lab import table
 from piaget.lab.jobs import paper_methods
 from piaget.lab.making import make_learner
 from piaget.lab.presets import PRESETS
+from piaget.scoring.rows import Row
+from tests.small import make_row
 
 
-def row(method, seed, evaluated, value, trained="t1"):
-    return {
-        "stream": "objects-random",
-        "method": method,
-        "seed": seed,
-        "trained": trained,
-        "epoch": 1,
-        "stage": "joint",
-        "evaluated": evaluated,
-        "split": "test",
-        "metric": "accuracy",
-        "value": value,
-    }
+def row(method: str, seed: int, evaluated: str, value: float, trained: str = "t1") -> Row:
+    return make_row("objects-random", method, seed, trained, evaluated=evaluated, value=value)
 
 
 def test_the_table_is_the_mean_over_tasks_then_over_seeds():
@@ -36,7 +27,7 @@ def test_the_table_is_the_mean_over_tasks_then_over_seeds():
         row(method, 1, "t1", 0.7),
         row("monolithic/ewc/no-components", 0, "t0", 0.5),
     ]
-    rows.append({**rows[1], "metric": "loss", "value": 5.0})
+    rows.append(make_row("objects-random", method, metric="loss", value=5.0))
     first, second = table.lines(rows)
     assert (first.base, first.algorithm, first.seeds) == ("er", "joint", 2)
     assert first.mean == pytest.approx(85)
@@ -74,10 +65,7 @@ def test_what_the_paper_reports():
 
 
 def test_regression_is_reported_by_its_error():
-    rows = [
-        row("linear/er/joint", seed, "t0", 10.0 + seed) | {"stream": "schools", "metric": "rmse"}
-        for seed in (0, 1)
-    ]
+    rows = [make_row("schools", "linear/er/joint", seed, metric="rmse", value=10.0 + seed) for seed in (0, 1)]
     (line,) = table.lines(rows)
     assert (line.mean, line.metric, line.paper) == (10.5, "rmse", (11.55, 0.09))
     assert "| rmse | 10.50 ± 0.50 | 11.55 ± 0.09 |" in table.markdown([line])

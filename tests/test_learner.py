@@ -7,6 +7,7 @@ import torch
 import piaget
 from piaget.engine import stages
 from piaget.method.trees import flatten, leaves
+from piaget.scoring.rows import COLUMNS
 from tests.small import binary_tasks, make_task, mixed_tasks
 
 SMALL = {
@@ -25,18 +26,7 @@ def test_a_life(tmp_path):
     for task in tasks:
         rows += learner.learn(task)
     assert learner.tasks == [t.name for t in tasks]
-    assert set(rows[0]) == {
-        "stream",
-        "method",
-        "seed",
-        "trained",
-        "epoch",
-        "stage",
-        "evaluated",
-        "split",
-        "metric",
-        "value",
-    }
+    assert tuple(rows[0]) == COLUMNS
     assert {r["method"] for r in rows} == {"soft-ordering/er/dynamic"}
     everything = learner.evaluate(tasks)
     assert {r["evaluated"] for r in everything if r["metric"] == "loss"} == set(learner.tasks)
