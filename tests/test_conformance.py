@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -58,7 +59,7 @@ def test_every_kind_meets_everything():
 
 def make(structure, adaptation, algorithm, kind, **settings):
     components, tasks = KINDS[kind]
-    defaults = {
+    defaults: dict[str, Any] = {
         "components": components,
         "initial_components": 2,
         "epochs": 3,
@@ -91,7 +92,9 @@ class Rules:
 
     def __init__(self, monkeypatch, learner, tasks):
         self.learner, self.tasks = learner, tasks
-        self.finished, self.shown, self.stages = {}, {}, set()
+        self.finished: dict[str, Any] = {}
+        self.shown: dict[str, torch.Tensor] = {}
+        self.stages: set[str] = set()
         commit = stages.Stage.commit
 
         def checked_commit(stage, groups, moments):

@@ -3,9 +3,12 @@
 The files in `written_by_0_1` were made once, with that version, from the tasks below, and are not made again.
 """
 
+from __future__ import annotations
+
 import json
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas
@@ -16,25 +19,28 @@ import piaget
 from piaget.lab.row_file import read_rows
 from piaget.scoring.rows import COLUMNS, Row
 from tests.commands import said, words
-from tests.small import held_out_of, make_task
+from tests.small import make_task
+
+if TYPE_CHECKING:
+    from tests.small import Complete
 
 WRITTEN = Path(__file__).parent / "written_by_0_1"
 KINDS = [("multiclass", 3, 6), ("binary", 2, 5), ("regression", 0, 6), ("multiclass", 4, 7)]
 
 
-def task(number: int, kind: str, classes: int, features: int, samples: int) -> piaget.Task:
+def task(number: int, kind: str, classes: int, features: int, samples: int) -> Complete:
     return make_task(f"task {number}", kind, classes, features, samples, seed=number, dtype=torch.float32)
 
 
-def mixed() -> list[piaget.Task]:
+def mixed() -> list[Complete]:
     return [task(i, *KINDS[i % 4], 16 + i % 3) for i in range(6)]
 
 
-def same() -> list[piaget.Task]:
+def same() -> list[Complete]:
     return [task(i, "multiclass", 3, 6, 16) for i in range(6)]
 
 
-def binary() -> list[piaget.Task]:
+def binary() -> list[Complete]:
     return [task(i, "binary", 2, 6, 16) for i in range(6)]
 
 
@@ -61,7 +67,7 @@ def test_learners_predict_the_same_and_go_on(name, state, next_task):
     for one in tasks:
         for how, found in (("predictions", learner.predict), ("probabilities", learner.predict_proba)):
             if (values := expected[how].get(one.name)) is not None:
-                answers = found(held_out_of(one).x, one.name)
+                answers = found(one.test.x, one.name)
                 np.testing.assert_allclose(answers, values, rtol=1e-5, atol=1e-5)
 
 
@@ -72,7 +78,7 @@ def test_saved_again_they_are_the_same(tmp_path):
     for learner in learners:
         learner.learn(tasks[5])
     for one in tasks:
-        first, second = (learner.predict(held_out_of(one).x, one.name) for learner in learners)
+        first, second = (learner.predict(one.test.x, one.name) for learner in learners)
         assert torch.equal(first, second)
 
 

@@ -3,6 +3,8 @@
 import dataclasses
 import functools
 import json
+import os
+from typing import Any
 
 import pytest
 import torch
@@ -10,7 +12,7 @@ from torch import nn
 
 import piaget
 from piaget.engine import stages
-from piaget.knowledge import lifecycle, storage
+from piaget.knowledge import lifecycle
 from piaget.method import adaptation as adaptation_module
 from piaget.method.settings import ALGORITHMS
 from piaget.method.trees import flatten
@@ -19,7 +21,7 @@ from tests.small import binary_tasks, mixed_tasks
 
 
 def learner_of(adaptation="er", algorithm="dynamic", **settings):
-    defaults = {
+    defaults: dict[str, Any] = {
         "components": piaget.Dense(6),
         "initial_components": 2,
         "epochs": 4,
@@ -317,7 +319,7 @@ def test_a_crash_while_saving_leaves_the_old_learner(saved, monkeypatch):
     learner.learn(mixed_tasks(3, n=20)[2])
     for step in (1, 2):
         calls = 0
-        replace = storage.os.replace
+        replace = os.replace
 
         def crash(*args, step=step, replace=replace):
             nonlocal calls
@@ -327,7 +329,7 @@ def test_a_crash_while_saving_leaves_the_old_learner(saved, monkeypatch):
             replace(*args)
 
         with monkeypatch.context() as patch:
-            patch.setattr(storage.os, "replace", crash)
+            patch.setattr(os, "replace", crash)
             with pytest.raises(OSError, match="no space"):
                 learner.save(saved)
         assert len(piaget.Learner.load(saved).tasks) == 2
