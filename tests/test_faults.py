@@ -58,7 +58,8 @@ def tear(out, rng):
         (place / "checkpoint-0123456789abcdef.safetensors").write_bytes(b"\x10\0\0")
 
 
-# Compiling takes long: joint training of one task after the initial ones has a single step of its own.
+# Compiling takes long: joint training of one task after the initial ones has a single step of its own, and a
+# single run is never left alone by another that had finished, for which the step would be compiled again.
 COMPILED = {
     "structure": "linear",
     "algorithm": "joint",
@@ -72,7 +73,7 @@ CASES: dict[str, tuple[dict[str, Any], list[int]]] = {
     "cohort": ({}, [3, 4, 5]),
     "joint ewc": ({"adaptation": "ewc", "algorithm": "joint"}, [0, 1]),
     "linear": ({"structure": "linear", "epochs": 60, "every": 20}, [0, 1]),
-    "compiled": (COMPILED, [0, 1]),
+    "compiled": (COMPILED, [0]),
 }
 
 
