@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -73,5 +74,5 @@ def data(case: Case, number: int, seed: int, samples: int) -> tuple[Tensor, Tens
 def task(case: Case, number: int, seed: int, samples: int) -> piaget.Task:
     x, y = data(case, number, seed, samples)
     small = Split(x[: 2 * case.classes], y[: 2 * case.classes])
-    kind = "binary" if case.classes == 2 else "multiclass"
+    kind: Literal["binary", "multiclass"] = "binary" if case.classes == 2 else "multiclass"
     return Task(f"task {number}", kind, Split(x, y), small, small, case.classes)

@@ -9,6 +9,7 @@ against it number by number; without them, it draws its own as PyTorch users do.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -100,6 +101,7 @@ class ConvMixin:
     """3x3 convolutions, 2x2 max-pooling, images padded with zero channels."""
 
     channels: int
+    components: nn.ModuleList
 
     def component(self, i, h):
         h = F.pad(h, (0, 0, 0, 0, 0, self.channels - h.shape[1]))
@@ -185,7 +187,7 @@ class Learner:
         assert self.optimizer is not None
         self.optimizer.zero_grad(set_to_none=True)
         n = sum(len(x) for _, x, _, _ in batch)
-        loss = sum(loss_sum(self.net(x, t, m), y, self.kinds[t]) for t, x, y, m in batch) / n
+        loss: Any = sum(loss_sum(self.net(x, t, m), y, self.kinds[t]) for t, x, y, m in batch) / n
         if not loss.requires_grad:
             return
         loss.backward()
@@ -244,7 +246,7 @@ class Learner:
         self.factors.append(factors)
 
     @staticmethod
-    def matrix(component: nn.Module, gradient: bool = False) -> Tensor:
+    def matrix(component: Any, gradient: bool = False) -> Tensor:
         weight, bias = component.weight, component.bias
         if gradient:
             weight = torch.zeros_like(weight) if weight.grad is None else weight.grad
@@ -252,6 +254,7 @@ class Learner:
         return torch.cat([weight.reshape(len(weight), -1), bias[:, None]], 1).clone()
 
     def add_penalty(self) -> None:
+        component: Any  # with weight and bias
         for factors in self.factors:
             for component, (left, right, then) in zip(self.net.components, factors, strict=False):
                 if component.weight.grad is None:
@@ -263,8 +266,10 @@ class Learner:
 
 def kronecker_factors(gradients: list[Tensor], rounds: int = 200) -> tuple[Tensor, Tensor]:
     """L, R of the Kronecker product nearest to the mean of vec(G) vec(G)^T."""
+
     n = len(gradients)
-    right = torch.eye(gradients[0].shape[1], dtype=gradients[0].dtype)
+    left: Any  # of sums, which begin with the number 0
+    right: Any = torch.eye(gradients[0].shape[1], dtype=gradients[0].dtype)
     for _ in range(rounds):
         left = sum(g @ right @ g.T for g in gradients) / n / max(float((right**2).sum()), 1e-300)
         if float((left**2).sum()) == 0:

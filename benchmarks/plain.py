@@ -26,9 +26,12 @@ def prepare_naive(case: Case) -> Callable[[], int]:
         y = torch.cat([y, *(b for _, b in stored)])
         whose = torch.cat([whose, *(torch.full((BATCH,), t) for t in range(now))])
     own = learner.own(now)
-    modules = {"assimilation": own, "adaptation": [net.components], "joint": [net.components, *own]}[
-        case.stage
-    ]
+    learned: dict[str, list[nn.Module]] = {
+        "assimilation": own,
+        "adaptation": [net.components],
+        "joint": [net.components, *own],
+    }
+    modules = learned[case.stage]
     passes = (False, True) if case.algorithm == "dynamic" else (False,)
     if case.algorithm == "dynamic" and case.stage == "assimilation":
         modules = [*modules, net.components[-1]]
@@ -59,9 +62,10 @@ def make_naive(case: Case) -> naive.Learner:
     if case.algorithm == "no-components":
         net = naive.MonolithicNet(depth, dropout)
     elif conv:
-        kinds = {"soft-ordering": naive.ConvSoftOrderingNet, "soft-gating": naive.ConvSoftGatingNet}
-        net = kinds[case.structure](depth, dropout)
-        net.channels = conv[0]
+        gating = case.structure == "soft-gating"
+        convolutional = (naive.ConvSoftGatingNet if gating else naive.ConvSoftOrderingNet)(depth, dropout)
+        convolutional.channels = conv[0]
+        net = convolutional
     else:
         net = {
             "soft-ordering": naive.SoftOrderingNet,

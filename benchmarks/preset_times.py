@@ -17,11 +17,11 @@ from dataclasses import replace
 import torch
 
 import piaget
-from piaget.engine.compiled import CompileMode
 from piaget.errors import PiagetError
 from piaget.lab.configuration import configure
 from piaget.lab.making import make_learner
 from piaget.lab.memory import keep_memory
+from piaget.method.choices import CompileMode
 from piaget.paper.presets import PRESETS
 
 EPOCHS = 2

@@ -38,7 +38,8 @@ from piaget.lab.memory import keep_memory
 def prepare(case: Case, runs: int, **settings: Any) -> Callable[[], int]:
     """One epoch of the stage, as the library trains it; returns its number of steps (batches x passes)."""
     components = COMPONENTS[case.kind]
-    usual = {"components": components, "encoder": "fixed" if case.kind == "dense" else None, "epochs": 2}
+    encoder = "fixed" if case.kind == "dense" else None
+    usual: dict[str, Any] = {"components": components, "encoder": encoder, "epochs": 2}
     usual |= {"initial_epochs": 1, "compile": "always" if components.compiles_well else "never"} | settings
     learners = [
         piaget.Learner(

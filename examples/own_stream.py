@@ -21,10 +21,12 @@ def main(epochs: int = 100) -> piaget.Learner:
     learner = piaget.Learner(components=piaget.Dense(32, dropout=0.0), epochs=epochs)
     tasks = sites()
     for task in tasks:
+        assert task.test is not None
         for row in learner.learn(task):
             if row["metric"] == "rmse":
                 print(f"{row['evaluated']}: error {row['value']:.2f} (spread {task.test.y.std():.2f})")
-    print(learner.predict(tasks[5].test.x[:3], task="site 5"))
+        new = task.test.x[:3]
+    print(learner.predict(new, task="site 5"))
     return learner
 
 

@@ -41,7 +41,7 @@ TOGETHER = ("test_ray.py", "test_page.py")
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
     from xdist.scheduler import LoadScopeScheduling
 
-    class Scheduler(LoadScopeScheduling):
+    class Scheduler(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
             return file if file.endswith(TOGETHER) else nodeid

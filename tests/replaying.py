@@ -7,6 +7,7 @@ must end with the same parameters.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -20,6 +21,7 @@ from piaget.engine.noise import unpack
 from piaget.engine.stage import Stage
 from piaget.method.trees import map_tree
 from piaget.recording import observed_by
+from tests.small import Complete
 
 
 @dataclass
@@ -32,7 +34,7 @@ class Recording:
     labels: list[Tensor] = field(default_factory=list)
 
 
-def record(monkeypatch, learner: piaget.Learner, tasks: list[piaget.Task]) -> Recording:
+def record(monkeypatch, learner: piaget.Learner, tasks: Sequence[Complete]) -> Recording:
     recording = Recording()
 
     def observe(event, value, **about):
@@ -72,7 +74,7 @@ def record(monkeypatch, learner: piaget.Learner, tasks: list[piaget.Task]) -> Re
 class Replayed:
     """The naive learner on a recording."""
 
-    def __init__(self, learner: piaget.Learner, tasks: list[piaget.Task], recording: Recording):
+    def __init__(self, learner: piaget.Learner, tasks: Sequence[Complete], recording: Recording):
         self.settings, self.recording = learner.settings, recording
         self.tasks = {task.name: task for task in tasks}
         self.order = list(self.tasks)
@@ -130,12 +132,13 @@ class Replayed:
             turns = [queue[b] for b in range(max(map(len, queues))) for queue in queues if b < len(queue)]
             current = self.order.index(names[-1])
             parts = self.learner.own(current)
-            modules = {
+            learned: dict[str, list[nn.Module]] = {
                 "initialization": [self.net.components],
                 "assimilation": parts + ([self.net.components[-1]] if len(first["passes"]) > 1 else []),
                 "adaptation": [self.net.components],
                 "joint": [self.net.components, *parts],
-            }[first["name"]]
+            }
+            modules = learned[first["name"]]
             if first["name"] == "initialization" and not self.settings.structure.fixed_initially:
                 modules = modules + [m for n in names for m in self.learner.own(self.order.index(n))]
             penalty = self.ewc and first["name"] in ("adaptation", "joint")
@@ -185,7 +188,9 @@ class Replayed:
         self.net.hidden = False
         self.net.train()
         with_it, without = scores
-        if without != 0 and (with_it - without) / abs(without) < self.settings.algorithm.expansion.threshold:
+        expansion = self.settings.algorithm.expansion
+        assert isinstance(expansion, piaget.ComponentDropout)
+        if without != 0 and (with_it - without) / abs(without) < expansion.threshold:
             self.net.components = self.net.components[:-1]
             trim_structure(self.net.structures[task], len(self.net.components))
 
@@ -258,6 +263,7 @@ def conv(settings, weight: Tensor, bias: Tensor) -> nn.Conv2d:
     layer = nn.Conv2d(weight.shape[1], weight.shape[0], 3, padding=settings.components.padding).double()
     with torch.no_grad():
         layer.weight.copy_(weight)
+        assert layer.bias is not None
         layer.bias.copy_(bias)
     return layer
 
@@ -289,11 +295,11 @@ def make_structure(settings, own) -> nn.Module:
     return nn.Identity()
 
 
-def trim_structure(structure: nn.Module, k: int) -> None:
+def trim_structure(structure: Any, k: int) -> None:
     if isinstance(structure, naive.Logits):
         structure.logits = nn.Parameter(structure.logits.detach()[:k])
         return
-    heads = structure.heads if isinstance(structure, Gates) else structure
+    heads: Any = structure.heads if isinstance(structure, Gates) else structure
     for head in heads:
         head.weight = nn.Parameter(head.weight.detach()[:k])
         head.bias = nn.Parameter(head.bias.detach()[:k])

@@ -8,6 +8,7 @@ import torch
 from benchmarks import end_to_end, speed
 from benchmarks.cases import CASES
 from benchmarks.plain import prepare_naive
+from piaget.engine.step import Step
 
 
 @pytest.fixture(autouse=True)
@@ -21,14 +22,14 @@ def _draws_as_users_do():
 @pytest.mark.parametrize("case", [case for case in CASES if case.kind != "omniglot"], ids=lambda c: c.name)
 def test_both_sides_take_as_many_steps(case, monkeypatch):
     small, steps = replace(case, batches=2, past=4), []
-    original = speed.training.Step.__call__
+    original = Step.__call__
 
     def counted(self, *arguments, **named):
         steps.append(self)
         original(self, *arguments, **named)
 
     epoch, plain = speed.prepare(small, 1, compile="never"), prepare_naive(small)
-    monkeypatch.setattr(speed.training.Step, "__call__", counted)
+    monkeypatch.setattr(Step, "__call__", counted)
     said = epoch()
     assert len(steps) == said == plain()
 

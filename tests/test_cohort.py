@@ -7,6 +7,7 @@ import piaget
 from piaget.knowledge.snapshot import describe
 from piaget.knowledge.storage import flatten
 from piaget.method.choices import ALGORITHMS
+from piaget.scoring.rows import Row
 from tests.small import binary_tasks, image_tasks, make_task, mixed_tasks
 
 KEEP_SOME = piaget.ComponentDropout(0.02)
@@ -20,12 +21,12 @@ def compare(settings, streams, rtol=1e-7):
     """Trains each run alone and all in a cohort (float64), and compares everything."""
     make = lambda seed: piaget.Learner(**settings, seed=seed, dtype="float64")  # noqa: E731
     alone = [make(seed) for seed in range(len(streams))]
-    rows_alone = [[] for _ in streams]
+    rows_alone: list[list[Row]] = [[] for _ in streams]
     for i, (learner, tasks) in enumerate(zip(alone, streams, strict=True)):
         for task in tasks:
             rows_alone[i] += learner.learn(task)
     cohort = piaget.Cohort([make(seed) for seed in range(len(streams))])
-    rows = [[] for _ in streams]
+    rows: list[list[Row]] = [[] for _ in streams]
     for t in range(len(streams[0])):
         for i, new in enumerate(cohort.learn([tasks[t] for tasks in streams])):
             rows[i] += new

@@ -138,7 +138,7 @@ def test_from_a_file_with_changes(tmp_path):
     assert found["settings"] == {"encoder": "fixed", "width": 8, "learning_rate": 0.02}
     assert found["options"] == {"tasks": 4, "train_size": 20}
     loaded = piaget.Learner.load(out / "seed-2" / "learner")
-    assert loaded.settings.components.width == 8
+    assert loaded.settings.components == piaget.Dense(8)
     assert len(loaded.tasks) == 4
 
 

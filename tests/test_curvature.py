@@ -1,5 +1,7 @@
 """Kronecker factors and the EWC penalty against dense matrices in float64."""
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -164,7 +166,8 @@ def test_penalty_gradient_is_the_dense_product():
     learner, record, task = learned("binary", piaget.Dense(4))
     ewc = piaget.KroneckerEWC(0.3)
     state = learner.state
-    memory, anchors = {}, []
+    memory: dict[str, Any] = {}
+    anchors = []
     generator = torch.Generator().manual_seed(5)
     components = state.components
     for t in range(3):

@@ -1,5 +1,7 @@
 """The library against the naive implementation: same draws, same parameters at the end."""
 
+from typing import cast
+
 import pytest
 import torch
 
@@ -150,9 +152,10 @@ def test_fixed_encoder(monkeypatch):
     assert all(bank.first is not None for bank in banks)
     replayed = Replayed(learner, tasks, recording)
     own = replayed.learner.own
-    replayed.learner.own = lambda task: own(task)[1:]  # the encoder is not among what learns
+    # The encoder is not among what learns.
+    monkeypatch.setattr(replayed.learner, "own", lambda task: own(task)[1:])
     with torch.random.fork_rng(devices=[]):
         net = replayed.run()
     ours = learner.state.components["weight"]
-    theirs = torch.stack([c.weight for c in net.components])
+    theirs = torch.stack([cast(torch.Tensor, c.weight) for c in net.components])
     torch.testing.assert_close(ours, theirs.detach(), rtol=1e-6, atol=1e-8)

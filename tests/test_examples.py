@@ -3,6 +3,7 @@
 import itertools
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas
@@ -50,9 +51,10 @@ def names(monkeypatch, tmp_path, small_data):
     monkeypatch.setattr(piaget, "stream", lambda name, seed: whole(name, seed, small_data)[:6])
 
     class Quick(piaget.Learner):
-        def __init__(self, *args, **kwargs):
-            epochs = {} if isinstance(kwargs.get("algorithm"), piaget.Algorithm) else {"epochs": 2}
-            super().__init__(*args, **kwargs, **epochs)
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            if not isinstance(kwargs.get("algorithm"), piaget.Algorithm):
+                kwargs["epochs"] = 2
+            super().__init__(*args, **kwargs)
 
     monkeypatch.setattr(piaget, "Learner", Quick)
     monkeypatch.chdir(tmp_path)

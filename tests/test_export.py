@@ -10,9 +10,9 @@ import pytest
 from piaget.errors import LoadError, PackageError
 from piaget.lab import exports as export, sinks
 from piaget.lab.exports import Exporter
-from piaget.lab.row_file import HEADER, as_csv
+from piaget.lab.row_file import as_csv
 from piaget.lab.sinks import MLflow, Point, TensorBoard
-from tests.exported import FIRST, ODD, SECOND, append, make_run, row, run_command
+from tests.exported import FIRST, HEADER, ODD, SECOND, append, make_run, row, run_command
 
 # MLflow and TensorBoard are not free of what their own libraries warn of.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -127,7 +127,7 @@ def test_another_target_starts_anew_and_the_first_goes_on(tmp_path):
     assert here.points == there.points
 
 
-def test_what_was_broken_off_is_sent_again_with_its_time(tmp_path):
+def test_what_was_broken_off_is_sent_again_with_its_time(tmp_path, monkeypatch):
     """The target may have some of it: it is told so, and the numbers are the same."""
     folder = make_run(tmp_path / "run", FIRST)
     sink = Memory()
@@ -136,10 +136,10 @@ def test_what_was_broken_off_is_sent_again_with_its_time(tmp_path):
         Memory.send(sink, *arguments)
         raise KeyboardInterrupt
 
-    sink.send = broken
-    with pytest.raises(KeyboardInterrupt):
-        Exporter(tmp_path, sink).update()
-    del sink.send
+    with monkeypatch.context() as patch:
+        patch.setattr(sink, "send", broken)
+        with pytest.raises(KeyboardInterrupt):
+            Exporter(tmp_path, sink).update()
     os.utime(folder / "rows.csv", (1, 1))
     Exporter(tmp_path, sink).update()
     half = len(sink.points) // 2
@@ -205,7 +205,7 @@ def test_a_run_without_rows_yet(tmp_path):
     assert Exporter(tmp_path, sink).update() == 0
 
 
-def test_runs_of_several_folders_have_names_of_their_own(tmp_path):
+def test_runs_of_several_folders_have_names_of_their_own(tmp_path, monkeypatch):
     for name in ("a/seed-0", "b/seed-0"):
         make_run(tmp_path / name, FIRST)
     sink, names = Memory(), []
@@ -214,7 +214,7 @@ def test_runs_of_several_folders_have_names_of_their_own(tmp_path):
         names.append(run.name)
         return "place", False
 
-    sink.begin = begin
+    monkeypatch.setattr(sink, "begin", begin)
     Exporter([tmp_path / "a", tmp_path / "b", tmp_path / "a" / "seed-0"], sink).update()
     Exporter(tmp_path / "a", sink).update()
     Exporter(tmp_path / "a" / "seed-0", sink).update()

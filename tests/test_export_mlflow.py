@@ -49,6 +49,7 @@ def mlflow_runs(uri, experiment="piaget"):
 
     client = MlflowClient(uri)
     found = client.get_experiment_by_name(experiment)
+    assert found is not None
     return client, {run.info.run_name: run for run in client.search_runs([found.experiment_id])}
 
 

@@ -7,13 +7,14 @@ import os
 import random
 import signal
 import time
+from typing import Any
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
 from piaget.errors import LoadError, SettingError
-from piaget.lab import runs as lab
+from piaget.lab import checkpoint, runs as lab
 from piaget.lab.configuration import configure
 from piaget.lab.folder import read_description
 from piaget.lab.making import make
@@ -23,7 +24,8 @@ FORK = multiprocessing.get_context("fork")  # a spawned process would spend its 
 
 def configuration(**changes):
     options = {"tasks": 6, "train_size": 40}
-    return configure(**({"stream": "digits", "epochs": 5, "every": 2, "options": options} | changes))
+    settings: dict[str, Any] = {"stream": "digits", "epochs": 5, "every": 2, "options": options}
+    return configure(**(settings | changes))
 
 
 def go(out, config, seeds):
@@ -56,16 +58,22 @@ def tear(out, rng):
         (place / "checkpoint-0123456789abcdef.safetensors").write_bytes(b"\x10\0\0")
 
 
-COMPILED = {"compile": "always"}
-CASES = {
+# Compiling takes long: joint training of one task after the initial ones has a single step of its own, and a
+# single run is never left alone by another that had finished, for which the step would be compiled again.
+COMPILED = {
+    "structure": "linear",
+    "algorithm": "joint",
+    "epochs": 60,
+    "every": 20,
+    "options": {"tasks": 5, "train_size": 40},
+    "settings": {"compile": "always"},
+}
+CASES: dict[str, tuple[dict[str, Any], list[int]]] = {
     "single": ({}, [0]),
     "cohort": ({}, [3, 4, 5]),
     "joint ewc": ({"adaptation": "ewc", "algorithm": "joint"}, [0, 1]),
     "linear": ({"structure": "linear", "epochs": 60, "every": 20}, [0, 1]),
-    "compiled": (  # joint training has one step after the initial ones: less to compile
-        {"structure": "linear", "algorithm": "joint", "epochs": 60, "every": 20, "settings": COMPILED},
-        [0, 1],
-    ),
+    "compiled": (COMPILED, [0]),
 }
 
 
@@ -87,7 +95,7 @@ def test_killed_at_random_moments(name, tmp_path, monkeypatch):
         process.join(rng.uniform(0.02, 0.3 * whole) if kills < 12 else None)
         if process.exitcode is not None:
             break
-        os.kill(process.pid, signal.SIGKILL)
+        process.kill()
         process.join()
         kills += 1
         tear(out, rng)
@@ -99,7 +107,7 @@ def test_killed_at_random_moments(name, tmp_path, monkeypatch):
 
 def _killed_while_keeping(out, config, seeds, phase):
     """The second time something is kept, the process dies: before, in the middle, or after."""
-    count, keep, save = iter(range(1, 1000)), lab.Keeper.keep, lab.checkpoint.save
+    count, keep, patch = iter(range(1, 1000)), lab.Keeper.keep, pytest.MonkeyPatch()
 
     def die():
         os.kill(os.getpid(), signal.SIGKILL)
@@ -112,13 +120,12 @@ def _killed_while_keeping(out, config, seeds, phase):
             self.files[0].append(self.rows[seeds[0]])
             die()
         if second and phase == "checkpoint":  # all rows are written; the checkpoint is not
-            lab.checkpoint.save = lambda *arguments: die()
+            patch.setattr(checkpoint, "save", lambda *arguments: die())
         keep(self)
-        lab.checkpoint.save = save
         if second:
             die()
 
-    lab.Keeper.keep = keeping
+    patch.setattr(lab.Keeper, "keep", keeping)
     go(out, config, seeds)
 
 
@@ -209,7 +216,7 @@ def _hold(out, ready, config):
         ready.set()
         time.sleep(60)
 
-    lab.Keeper.due = wait
+    pytest.MonkeyPatch().setattr(lab.Keeper, "due", wait)  # for good: in a process of its own
     go(out, config, [0])
 
 

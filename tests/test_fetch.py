@@ -9,6 +9,8 @@ import sys
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,9 +28,10 @@ class Server(http.server.ThreadingHTTPServer):
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.requests, self.content, self.ranges = [], CONTENT, True
-        self.break_after = []  # of the next answers, only so many bytes are sent
-        self.status = {}  # path -> an error status
+        self.requests: list[tuple[str, str | None]] = []
+        self.content, self.ranges = CONTENT, True
+        self.break_after: list[int] = []  # of the next answers, only so many bytes are sent
+        self.status: dict[str, Any] = {}  # path -> an error status
         threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
     def address(self, path="file"):
@@ -38,6 +41,7 @@ class Server(http.server.ThreadingHTTPServer):
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         server = self.server
+        assert isinstance(server, Server)
         server.requests.append((self.path, self.headers.get("Range")))
         if self.path.lstrip("/") in server.status:
             statuses = server.status[self.path.lstrip("/")]
@@ -49,7 +53,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return self.send_error(status)
         content, start = server.content, 0
         if self.headers.get("Range") and server.ranges:
-            start = int(re.fullmatch(r"bytes=(\d+)-", self.headers["Range"])[1])
+            start = int(self.headers["Range"].removeprefix("bytes=").removesuffix("-"))
             if start >= len(content):
                 return self.send_error(416)
         self.send_response(206 if start else 200)
@@ -210,8 +214,8 @@ def test_two_at_once_download_once(server, tmp_path):
 
 
 def source_of(server, read=lambda path: path.read_bytes(), **file):
-    described = {"path": "set/file.bin", "addresses": (server.address(),), "hash": SHA, "size": 1} | file
-    return Source("set", "a set", "free", (File(**described),), read)
+    described: dict[str, Any] = {"path": "set/file.bin", "addresses": (server.address(),), "hash": SHA}
+    return Source("set", "a set", "free", (File(**({"size": 1} | described | file)),), read)
 
 
 def test_where_files_are_looked_for(server, tmp_path, monkeypatch):
@@ -314,7 +318,7 @@ def test_two_processes_download_once(server, tmp_path):
 def test_absent_and_offline(tmp_path):
     """The message for a user: what is missing, where it was looked for, how to get it."""
     offline = File("mnist/x.gz", ("http://127.0.0.1:9/x.gz",), "md5:0", 1)
-    source = Source("mnist", "", "", (offline,), None)
+    source = Source("mnist", "", "", (offline,), Path.read_bytes)
     with pytest.raises(DataError) as error:
         fetch.open_source(source, tmp_path)
     text = str(error.value)

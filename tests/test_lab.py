@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import piaget
 from piaget.lab import final_table as table
 from piaget.lab.expected_times import expected_time
 from piaget.lab.jobs import preset_jobs
@@ -12,21 +13,12 @@ from piaget.lab.making import make_learner
 from piaget.paper.names import paper_methods
 from piaget.paper.presets import PRESETS
 from piaget.paper.results import reported, results
+from piaget.scoring.rows import Row
+from tests.small import make_row
 
 
-def row(method, seed, evaluated, value, trained="t1"):
-    return {
-        "stream": "objects-random",
-        "method": method,
-        "seed": seed,
-        "trained": trained,
-        "epoch": 1,
-        "stage": "joint",
-        "evaluated": evaluated,
-        "split": "test",
-        "metric": "accuracy",
-        "value": value,
-    }
+def row(method: str, seed: int, evaluated: str, value: float, trained: str = "t1") -> Row:
+    return make_row("objects-random", method, seed, trained, evaluated=evaluated, value=value)
 
 
 def test_the_table_is_the_mean_over_tasks_then_over_seeds():
@@ -39,7 +31,7 @@ def test_the_table_is_the_mean_over_tasks_then_over_seeds():
         row(method, 1, "t1", 0.7),
         row("monolithic/ewc/no-components", 0, "t0", 0.5),
     ]
-    rows.append({**rows[1], "metric": "loss", "value": 5.0})
+    rows.append(make_row("objects-random", method, metric="loss", value=5.0))
     first, second = table.lines(rows)
     assert (first.base, first.algorithm, first.seeds) == ("er", "joint", 2)
     assert first.mean == pytest.approx(85)
@@ -77,10 +69,7 @@ def test_what_the_paper_reports():
 
 
 def test_regression_is_reported_by_its_error():
-    rows = [
-        row("linear/er/joint", seed, "t0", 10.0 + seed) | {"stream": "schools", "metric": "rmse"}
-        for seed in (0, 1)
-    ]
+    rows = [make_row("schools", "linear/er/joint", seed, metric="rmse", value=10.0 + seed) for seed in (0, 1)]
     (line,) = table.lines(rows)
     assert (line.mean, line.metric, line.paper) == (10.5, "rmse", (11.55, 0.09))
     assert "| rmse | 10.50 ± 0.50 | 11.55 ± 0.09 |" in table.markdown([line])
@@ -115,7 +104,8 @@ def test_a_limited_learner():
         job for job in preset_jobs(PRESETS["limited-data"], [0]) if job.method.algorithm == "compositional"
     ]
     settings = [make_learner(job.configuration, 0, 10).settings for job in jobs[:5]]
-    assert [s.adaptation.size for s in settings] == [1, 2, 5, 10, 20]
+    adaptations = [s.adaptation for s in settings]
+    assert [a.size for a in adaptations if isinstance(a, piaget.Replay)] == [1, 2, 5, 10, 20]
     assert {len(s.stages()) for s in settings} == {1000}
     assert [stage.name for stage in settings[0].stages()[:20]].count("adaptation") == 2
 

@@ -1,5 +1,7 @@
 """The learner as a user meets it."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -10,9 +12,10 @@ from piaget.knowledge.snapshot import describe
 from piaget.knowledge.storage import flatten
 from piaget.method.trees import leaves
 from piaget.scoring.rows import COLUMNS
+from piaget.scoring.watch import EpochReport
 from tests.small import binary_tasks, make_task, mixed_tasks
 
-SMALL = {
+SMALL: dict[str, Any] = {
     "components": piaget.Dense(8),
     "initial_components": 2,
     "epochs": 4,
@@ -135,7 +138,7 @@ def test_try_task_changes_nothing():
 
 def test_learning_curves():
     learner, tasks = piaget.Learner(**SMALL), mixed_tasks(3)
-    reports = []
+    reports: list[EpochReport] = []
     for i, task in enumerate(tasks):
         rows = learner.learn(task, evaluate_on=tasks[: i + 1], every=2, on_epoch=reports.append)
     curve = [

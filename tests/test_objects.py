@@ -5,7 +5,9 @@ import pytest
 import torch
 
 import piaget
-from piaget.streams.objects import COLOURS, HELD_OUT, LOCATIONS, SETTINGS, SHAPES, Drawing, Objects
+from piaget.streams.catalog import HELD_OUT
+from piaget.streams.objects import COLOURS, LOCATIONS, SETTINGS, SHAPES, Drawing, Objects
+from tests.small import labels_of
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
@@ -21,12 +23,12 @@ def test_sixteen_three_way_tasks(setting):
             assert torch.bincount(split.y).tolist() == [len(split) // 3] * 3
             assert split.x.dtype == torch.uint8
         assert task.scaling.divisor == 255
-        assert len(set(task.labels)) == 3
+        assert len(set(labels_of(task))) == 3
     assert len(names) == 16
 
 
 def used(stream):
-    return [label for task in stream for label in task.labels]
+    return [label for task in stream for label in labels_of(task)]
 
 
 def test_every_class_once_in_random():
@@ -37,7 +39,7 @@ def test_every_class_once_in_random():
 @pytest.mark.parametrize(("setting", "last"), HELD_OUT.items())
 @pytest.mark.parametrize("seed", range(5))
 def test_held_out_only_in_the_last_tasks(setting, last, seed):
-    tasks = [task.labels for task in piaget.stream(f"objects-{setting}", seed=seed)]
+    tasks = [labels_of(task) for task in piaget.stream(f"objects-{setting}", seed=seed)]
     for labels in tasks[:-last]:
         assert not any(setting in label.split(" ", 2) for label in labels)
     for labels in tasks[-last:]:
@@ -51,6 +53,8 @@ def test_everything_comes_from_the_seed():
     one, same, other = (piaget.stream("objects", seed=s) for s in (0, 0, 1))
     assert used(one) == used(same) != used(other)
     assert torch.equal(one[5].train.x, same[5].train.x)
+    assert isinstance(one, Objects)
+    assert isinstance(other, Objects)
     assert one.assignment != other.assignment
     assert [t.name for t in one[2:4]] == [one[2].name, one[3].name]
     assert one[-1].name == one[15].name

@@ -1,5 +1,7 @@
 """Streams from one's own arrays and data sets."""
 
+from typing import Any, cast
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ from torch.utils.data import Dataset, IterableDataset, TensorDataset
 import piaget
 from piaget.errors import DataError, SettingError, TaskError
 from piaget.streams import from_arrays, from_datasets
+from tests.small import held_out_of, validation_of
 
 rng = np.random.default_rng(0)
 
@@ -82,8 +85,8 @@ def test_large_values_are_learned():
     )
     for task in tasks:
         learner.learn(task)
-    answers = learner.predict(tasks[2].test.x, tasks[2].name)
-    assert float((answers - tasks[2].test.y).abs().max()) < 300
+    answers = learner.predict(held_out_of(tasks[2]).x, tasks[2].name)
+    assert float((answers - held_out_of(tasks[2]).y).abs().max()) < 300
     raw = piaget.Task.from_arrays("raw", X, y, standardize=False)
     assert raw.scaling == piaget.Task.from_arrays("classes", X, Y).scaling
 
@@ -99,7 +102,7 @@ def test_half_precision_and_names_that_are_numbers():
     learner = piaget.Learner(epochs=2, initial_tasks=1)
     learner.learn(task)
     assert task.name == "3"
-    assert len(learner.predict(X[:5], 3)) == len(learner.predict(X[:5], task="3")) == 5
+    assert len(learner.predict(X[:5], cast(Any, 3))) == len(learner.predict(X[:5], task="3")) == 5
 
 
 def test_bytes_may_be_given_divided():
@@ -107,7 +110,7 @@ def test_bytes_may_be_given_divided():
     stream = piaget.stream("digits")
     learner = piaget.Learner(epochs=2, initial_tasks=1)
     learner.learn(stream[0])
-    x = stream[0].test.x
+    x = held_out_of(stream[0]).x
     answers = learner.predict_proba(x, "digits-00")
     assert torch.equal(learner.predict_proba(x.float() / 16, "digits-00"), answers)
     assert torch.equal(learner.predict_proba(x.long(), "digits-00"), answers)
@@ -121,7 +124,7 @@ def test_wrong_divisors_and_fractions():
     with pytest.raises(SettingError, match="three shares"):
         piaget.Task.from_arrays("t", X, Y, fractions=(0, 0.5, 0.5))
     task = piaget.Task.from_arrays("t", X[:5], X[:5, 0], fractions=(0.5, 0.5, 0), kind="regression")
-    assert (len(task.train), len(task.validation), task.test) == (2, 3, None)
+    assert (len(task.train), len(validation_of(task)), task.test) == (2, 3, None)
 
 
 def test_learning_from_bytes_equals_learning_from_floats():
@@ -178,9 +181,9 @@ def test_pairs_and_triples_of_data_sets():
     ]
     two, three = from_datasets([(parts[0], parts[1]), tuple(parts)])
     assert two.validation is None
-    assert torch.equal(two.test.x, parts[1].tensors[0])
-    assert torch.equal(three.validation.x, parts[1].tensors[0])
-    assert torch.equal(three.test.x, parts[2].tensors[0])
+    assert torch.equal(held_out_of(two).x, parts[1].tensors[0])
+    assert torch.equal(validation_of(three).x, parts[1].tensors[0])
+    assert torch.equal(held_out_of(three).x, parts[2].tensors[0])
 
 
 def test_pictures_and_targets_of_all_sorts():

@@ -9,6 +9,7 @@ from PIL import Image
 
 from piaget.errors import DataError, DataNote, SettingError
 from piaget.streams import from_folder
+from tests.small import labels_of
 
 rng = np.random.default_rng(0)
 
@@ -52,13 +53,13 @@ def test_classes_cut_into_tasks(tmp_path):
             picture(tmp_path / f"class {c}" / f"{i}.png", mode="RGB" if c == 6 else "L", value=c)
     stream = from_folder(tmp_path, classes_per_task=2, seed=1)
     assert len(stream) == 3
-    used = [label for task in stream for label in task.labels]
+    used = [label for task in stream for label in labels_of(task)]
     assert len(set(used)) == 6
     for task in stream:
         assert task.input_shape == (3, 6, 5)  # one class is in colour
         for _, split in task.splits():
             assert [f"class {v}" for v in split.x[:, 0, 0, 0].tolist()] == [
-                task.labels[c] for c in split.y.tolist()
+                labels_of(task)[c] for c in split.y.tolist()
             ]
     with pytest.raises(SettingError, match="7 classes: classes_per_task must say"):
         from_folder(tmp_path)
@@ -70,7 +71,7 @@ def test_a_reused_class_is_divided_once(tmp_path):
             picture(tmp_path / f"class {c}" / f"{i}.png")
     stream = from_folder(tmp_path, classes_per_task=3, tasks=9, reuse=True)
     assert len(stream) == 9
-    samples = {"train": set(), "validation": set(), "test": set()}
+    samples: dict[str, set[bytes]] = {"train": set(), "validation": set(), "test": set()}
     for task in stream:
         for part, split in task.splits():
             samples[part] |= {x.numpy().tobytes() for x in split.x}

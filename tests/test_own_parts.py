@@ -5,6 +5,7 @@ import json
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -253,8 +254,8 @@ def test_a_file_cannot_name_code(module, tmp_path, capsys):
     for role in ("adaptation", "stream"):
         changed["configuration"][role] = f"{module}:Mine"
     path.write_text(json.dumps(changed | {"status": "interrupted"}))
-    for command in ("resume", "status"):
-        said(capsys, command, digits)
+    for word in ("resume", "status"):
+        said(capsys, word, digits)
     with pytest.raises(piaget.SettingError, match="code is only run if you name it yourself"):
         make_stream(changed["configuration"], 0, None)  # as a report does
     assert not was_imported(module)
@@ -342,7 +343,7 @@ def test_compare(module, tmp_path, monkeypatch):
     sys.path.insert(0, str(Path.cwd()))
     code = importlib.import_module(module)
     small = {"epochs": 2, "components": piaget.Dense(6), "initial_components": 3, "initial_tasks": 3}
-    methods = [
+    methods: list[Any] = [
         {"adaptation": "er", "algorithm": "compositional"} | small,
         ("soft-ordering", code.Mine(alpha=0.7), "compositional", small),
     ]

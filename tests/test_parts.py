@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 import piaget
+from piaget.data.tasks import Kind
 from piaget.engine.noise import draw_bits, packed_bytes, unpack
 from piaget.method import objective
 from piaget.method.expansion import Evidence
@@ -82,7 +83,7 @@ def test_losses_are_pytorchs(width):
     generator = torch.Generator().manual_seed(0)
     out = torch.randn(8, width, generator=generator, dtype=torch.float64)
     y = torch.randint(0, 2, (8,), generator=generator)
-    cases = {
+    cases: dict[Kind, tuple[int, torch.Tensor]] = {
         "multiclass": (3, nn.functional.cross_entropy(out[:, :3], y, reduction="none")),
         "binary": (
             2,

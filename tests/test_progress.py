@@ -59,10 +59,10 @@ def in_a_terminal(arguments, columns=120, interrupt_at=None):
 
 
 def test_a_run_in_a_terminal(tmp_path):
-    code, text = in_a_terminal([*RUN, "--set", "epochs=40", "--out", str(tmp_path)])
+    code, text = in_a_terminal(longer(RUN, 120, tmp_path))
     assert code == 0
     assert re.search(
-        r"task [56]/6 digits-0\d .* assimilation, epoch \d+/40; accuracy .* %, others .* %, \d components",
+        r"task [56]/6 digits-0\d .* assimilation, epoch \d+/120; accuracy .* %, others .* %, \d components",
         text,
     )
     assert re.search(r"all tasks .* \d+% .* so far; about .* left", text)

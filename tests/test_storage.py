@@ -3,13 +3,15 @@
 import dataclasses
 import functools
 import json
+import os
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
 import piaget
-from piaget.knowledge import lifecycle, storage
+from piaget.knowledge import lifecycle
 from piaget.knowledge.snapshot import describe
 from piaget.knowledge.state import State
 from piaget.knowledge.storage import flatten
@@ -22,7 +24,7 @@ from tests.small import binary_tasks, mixed_tasks
 
 
 def learner_of(adaptation="er", algorithm="dynamic", **settings):
-    defaults = {
+    defaults: dict[str, Any] = {
         "components": piaget.Dense(6),
         "initial_components": 2,
         "epochs": 4,
@@ -311,7 +313,7 @@ def test_a_crash_while_saving_leaves_the_old_learner(saved, monkeypatch):
     learner.learn(mixed_tasks(3, n=20)[2])
     for step in (1, 2):
         calls = 0
-        replace = storage.os.replace
+        replace = os.replace
 
         def crash(*args, step=step, replace=replace):
             nonlocal calls
@@ -321,7 +323,7 @@ def test_a_crash_while_saving_leaves_the_old_learner(saved, monkeypatch):
             replace(*args)
 
         with monkeypatch.context() as patch:
-            patch.setattr(storage.os, "replace", crash)
+            patch.setattr(os, "replace", crash)
             with pytest.raises(OSError, match="no space"):
                 learner.save(saved)
         assert len(piaget.Learner.load(saved).tasks) == 2

@@ -1,6 +1,7 @@
 """The named streams, all of them, on small files."""
 
 import re
+from typing import cast
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from sklearn.datasets import load_digits
 import piaget
 from piaget.errors import DataError, SettingError
 from piaget.streams import STREAMS, stream_options
+from tests.small import held_out_of, labels_of, validation_of
 
 NOT_PUBLIC = pytest.mark.filterwarnings("ignore::piaget.errors.DataNote")
 
@@ -40,7 +42,7 @@ def test_same_seed_same_stream(name, small_data):
 @pytest.mark.parametrize("name", [name for name in STREAMS if name != "pixel-mnist"])
 def test_no_sample_is_for_two_purposes(name, small_data):
     """Over the whole stream: what trains one task neither validates nor tests another."""
-    samples = {"train": set(), "validation": set(), "test": set()}
+    samples: dict[str, set[bytes]] = {"train": set(), "validation": set(), "test": set()}
     for task in piaget.stream(name, 1, small_data):
         for part, split in task.splits():
             samples[part] |= {x.numpy().tobytes() for x in split.x}
@@ -55,7 +57,7 @@ def test_no_sample_is_for_two_purposes(name, small_data):
 def test_linear_data_is_halved(name, small_data):
     for task in piaget.stream(name, 1, small_data):
         assert task.validation is None
-        assert len(task.test) - len(task.train) in (0, 1)
+        assert len(held_out_of(task)) - len(task.train) in (0, 1)
 
 
 @NOT_PUBLIC
@@ -70,24 +72,24 @@ def test_the_order_of_given_tasks_is_drawn(name, small_data):
 @pytest.mark.parametrize(("name", "per_task"), [("cub", 10), ("cifar100", 5)])
 def test_no_class_is_in_two_tasks(name, per_task, small_data):
     stream = piaget.stream(name, 5, small_data)
-    used = [label for task in stream for label in task.labels]
+    used = [label for task in stream for label in labels_of(task)]
     assert len(used) == len(set(used)) == per_task * 20
     for task in stream:
         for _, split in task.splits():  # the class is in the first pixel or feature
             classes = split.x.flatten(1)[:, 0].long().tolist()
-            expected = [task.labels[i] for i in split.y.tolist()]
+            expected = [labels_of(task)[i] for i in split.y.tolist()]
             assert [f"class_{c}" if name == "cifar100" else c for c in classes] == expected
 
 
 @NOT_PUBLIC
 def test_pairs_may_share_a_class_but_are_pairs(small_data):
-    pairs = [task.labels for task in piaget.stream("mnist", 0, small_data, tasks=30)]
+    pairs = [labels_of(task) for task in piaget.stream("mnist", 0, small_data, tasks=30)]
     assert len(pairs) == 30
     assert all(len(set(pair)) == 2 for pair in pairs)
     assert len({c for pair in pairs for c in pair}) < 60
     assert {task.kind for task in piaget.stream("fashion", 0, small_data)} == {"binary"}
     assert "Trouser" in {
-        label for task in piaget.stream("fashion", 0, small_data, tasks=30) for label in task.labels
+        label for task in piaget.stream("fashion", 0, small_data, tasks=30) for label in labels_of(task)
     }
 
 
@@ -98,7 +100,7 @@ def test_training_data_can_be_limited(name, small_data):
     limited, whole = piaget.stream(name, 2, small_data, train_size=size), piaget.stream(name, 2, small_data)
     for few, all_ in zip(limited, whole, strict=True):
         assert len(few.train) == min(size, len(all_.train))
-        assert len(few.test) == len(all_.test)
+        assert len(held_out_of(few)) == len(held_out_of(all_))
         rows = {tuple(x.flatten().tolist()) for x in all_.train.x}
         assert all(tuple(x.flatten().tolist()) in rows for x in few.train.x)
     with pytest.raises(SettingError, match="train_size=0"):
@@ -135,8 +137,8 @@ def test_pixels_of_a_four(small_data):
         same = [i for i, four in enumerate(fours) if np.array_equal(four / four.max() > 0.3, picture == 1)]
         assert len(same) == 1
         drawn += same
-        assert torch.equal(task.test.x, task.train.x)
-        assert torch.equal(task.validation.y, task.train.y)
+        assert torch.equal(held_out_of(task).x, task.train.x)
+        assert torch.equal(validation_of(task).y, task.train.y)
     assert len(set(drawn)) == 10
     with pytest.raises(DataError, match="pictures of the digit 4"):
         piaget.stream("pixel-mnist", 0, small_data, tasks=10_000)
@@ -152,8 +154,8 @@ def test_linear_data_keeps_its_tasks(small_data):
     assert sorted(names_of(stream))[:2] == ["schools-000", "schools-001"]
     for task in stream:
         number = int(task.name.removeprefix("schools-"))
-        x = torch.cat([task.train.x, task.test.x]).numpy()
-        y = torch.cat([task.train.y, task.test.y]).numpy()
+        x = torch.cat([task.train.x, held_out_of(task).x]).numpy()
+        y = torch.cat([task.train.y, held_out_of(task).y]).numpy()
         theirs = {
             row.tobytes(): value
             for row, value in zip(
@@ -164,7 +166,7 @@ def test_linear_data_keeps_its_tasks(small_data):
         }
         assert {row.tobytes(): value for row, value in zip(x, y, strict=True)} == theirs
     divided = piaget.stream("landmine", 8, small_data, fractions=(0.6, 0.2, 0.2))[0]
-    assert len(divided.validation) > 0
+    assert len(validation_of(divided)) > 0
 
 
 @NOT_PUBLIC
@@ -176,7 +178,7 @@ def test_alphabets(small_data):
     )
     task = next(t for t in stream if t.name == "e3_alphabet")
     assert task.classes == 6
-    assert task.labels[0] == "character01"
+    assert labels_of(task)[0] == "character01"
     assert [len(s) for _, s in task.splits()] == [48, 6, 6]
     assert set(task.train.x.unique().tolist()) == {0, 1}
     assert len(piaget.stream("omniglot", 0, small_data, tasks=2)) == 2
@@ -202,7 +204,7 @@ def test_digits_are_scikit_learns():
     for task in tasks:
         for _, split in task.splits():
             for x, y in zip(split.x.numpy(), split.y.tolist(), strict=True):
-                assert pictures[x.tobytes()] == task.labels[y]
+                assert pictures[x.tobytes()] == labels_of(task)[y]
                 seen.add(x.tobytes())
     assert len(seen) == len(pictures)
     assert tasks[0].scaling.divisor == 16
@@ -267,5 +269,5 @@ def test_other_features_of_birds(small_data, tmp_path):
 
 
 def test_seeds_of_numpy():
-    one, same = piaget.stream("digits", np.int64(3)), piaget.stream("digits", 3)
+    one, same = piaget.stream("digits", cast(int, np.int64(3))), piaget.stream("digits", 3)
     assert one[0].fingerprint() == same[0].fingerprint()

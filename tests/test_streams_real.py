@@ -9,6 +9,7 @@ import torch
 import piaget
 from piaget.errors import DataNote
 from piaget.streams import STREAMS
+from tests.small import held_out_of, labels_of
 
 NOT_PUBLIC = pytest.mark.filterwarnings("ignore::piaget.errors.DataNote")
 
@@ -53,9 +54,9 @@ def test_the_papers_table_on_real_data(name, seed, real_data):
         else:
             assert (min(lengths), max(lengths)) == size
     if name == "fashion":
-        assert {len(task.test) for task in tasks} == {2000}
+        assert {len(held_out_of(task)) for task in tasks} == {2000}
     if name in ("cub",):
-        used = [label for task in tasks for label in task.labels]
+        used = [label for task in tasks for label in labels_of(task)]
         assert sorted(used) == list(range(200))
 
 
@@ -70,11 +71,11 @@ def test_real_images_are_the_files_images(real_data):
     )
     images = np.frombuffer(raw, "u1").reshape(-1, 28, 28)
     task = piaget.stream("mnist", 3, real_data)[4]
-    mine = images[np.isin(labels, task.labels)]
-    assert task.test.x.dtype == torch.uint8
-    assert np.array_equal(task.test.x[:, 0].numpy(), mine)
-    expected = labels[np.isin(labels, task.labels)] == task.labels[1]
-    assert np.array_equal(task.test.y.numpy(), expected.astype(int))
+    mine = images[np.isin(labels, labels_of(task))]
+    assert held_out_of(task).x.dtype == torch.uint8
+    assert np.array_equal(held_out_of(task).x[:, 0].numpy(), mine)
+    expected = labels[np.isin(labels, labels_of(task))] == labels_of(task)[1]
+    assert np.array_equal(held_out_of(task).y.numpy(), expected.astype(int))
     assert task.scaling.divisor == 255
 
 

@@ -12,6 +12,7 @@ from piaget.lab.configuration import configure
 from piaget.lab.executors import Processes
 from piaget.lab.folder import is_done, read_description
 from piaget.lab.jobs import Job, plan, read_cohorts
+from piaget.lab.progress import Standing
 from piaget.lab.row_file import read_rows
 from piaget.method.components import Dense
 from piaget.paper.names import Method
@@ -29,7 +30,7 @@ def tiny(monkeypatch):
 
 
 def test_a_job_leaves_its_rows(tmp_path, tiny):
-    events = []
+    events: list[tuple[Job, Standing]] = []
     sweep.run_job(tiny, tmp_path, events.append)
     paths = sweep.row_files(tiny, tmp_path)
     folder = tmp_path / "objects-random" / "soft-ordering_er_dynamic_epochs-2"
@@ -176,7 +177,7 @@ class Fake:
         pass
 
     def submit(self, work, job, out):
-        future = Future()
+        future: Future[None] = Future()
         self.given.append(job)
         future.set_exception(ValueError("no"))
         return future
@@ -236,7 +237,7 @@ def test_runs_that_are_faster_alone_are_trained_one_after_the_other(tmp_path, mo
     monkeypatch.setattr(Dense, "together", 2)
     configuration = configure(stream="digits", options={"tasks": 4, "train_size": 20}, epochs=2)
     learners, streams = making.make(configuration, [0, 1, 2], None)
-    seen = []
+    seen: list[Standing] = []
     lab.run(learners, streams, tmp_path, configuration, seen.append)
     together = [read_description(tmp_path / f"seed-{seed}")["together"] for seed in range(3)]
     assert together == [[0, 1], [0, 1], [2]]

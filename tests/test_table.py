@@ -1,5 +1,7 @@
 """A table of one's own: groups become tasks, columns become inputs."""
 
+from typing import Any, cast
+
 import numpy as np
 import pandas
 import polars
@@ -90,7 +92,7 @@ def test_the_kind_can_be_given():
     with pytest.raises(DataError, match="4 different values; expected 2, since kind is binary"):
         from_table(table, group="g", target="t", kind="binary")
     with pytest.raises(SettingError, match="kind='ordinal'"):
-        from_table(table, group="g", target="t", kind="ordinal")
+        from_table(table, group="g", target="t", kind=cast(Any, "ordinal"))
 
 
 def test_a_group_with_some_of_the_classes():
@@ -196,6 +198,7 @@ def test_a_limited_task_limits_what_is_known_of_the_columns():
     table = only(frame(), "cost").assign(rare=np.resize([f"level {i}" for i in range(40)], 240))
     few = from_table(table, group="site", target="cost", train_size=3)
     levels = next(c for c in few.encoding.columns if c.name == "rare").levels
+    assert levels is not None
     assert len(levels) <= 18  # six groups of three rows
     y = torch.cat([task.scaling.targets(task.train.y) for task in few])
     assert float(y.mean()) == pytest.approx(0, abs=1e-6)

@@ -19,8 +19,7 @@ from tests.tables import frame, only
 @pytest.fixture(scope="module")
 def learned():
     stream = from_table(only(frame(), "cost"), group="site", target="cost")
-    settings = {"structure": "linear", "algorithm": "compositional", "epochs": 300, "learning_rate": 0.05}
-    learner = piaget.Learner(**settings, seed=0)
+    learner = piaget.Learner("linear", algorithm="compositional", epochs=300, learning_rate=0.05, seed=0)
     for task in stream:
         learner.learn(task)
     return stream, learner

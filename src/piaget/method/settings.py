@@ -10,7 +10,13 @@ import torch
 
 from piaget.errors import SettingError
 from piaget.method.adaptation import ADAPTATIONS, Adaptation, Replay
-from piaget.method.choices import ALGORITHMS, CompileMode, check_settings
+from piaget.method.choices import (
+    ALGORITHMS,
+    NUMBERS_OF_PARTS,
+    CompileMode,
+    check_settings,
+    default_epochs,
+)
 from piaget.method.components import KINDS, Components
 from piaget.method.encoders import DECODERS, ENCODERS, Decoder, Encoder, LinearEncoder, NoDecoder
 from piaget.method.expansion import EXPANSIONS, ComponentDropout, Expansion, NoExpansion
@@ -33,19 +39,6 @@ from piaget.method.schedule import (
     StageKind,
 )
 from piaget.method.structures import STRUCTURES, LinearCombination, Monolithic, Structure
-
-# Settings that are numbers of a part: which part's, and which field.
-NUMBERS_OF_PARTS = {
-    "width": ("components", "width"),
-    "channels": ("components", "channels"),
-    "padding": ("components", "padding"),
-    "dropout": ("components", "dropout"),
-    "weight_decay": ("optimizer", "weight_decay"),
-    "patience": ("stop", "epochs"),
-    "replay_size": ("adaptation", "size"),
-    "ewc_strength": ("adaptation", "strength"),
-    "threshold": ("expansion", "threshold"),
-}
 
 
 @dataclass(frozen=True)
@@ -145,7 +138,7 @@ def resolve(
     _check_linear(structure, components)
     linear = components.whole_model
     epochs = chosen.pop("epochs", None)
-    algorithm = _algorithm(algorithm, epochs or (10_000 if linear else 100), chosen)
+    algorithm = _algorithm(algorithm, epochs or default_epochs(linear), chosen)
     encoder = chosen.pop("encoder", "none" if components.hidden is None else "learned")
     decoder = chosen.pop("decoder", "learned")
     stop = chosen.pop("stop", "patience" if "patience" in numbers else "never")

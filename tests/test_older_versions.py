@@ -1,0 +1,183 @@
+"""Learners, runs and sweeps that version 0.1 wrote: they load, predict the same, and go on.
+
+The files in `written_by_0_1` were made once, with that version, from the tasks below, and are not made again.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas
+import pytest
+import torch
+
+import piaget
+from piaget.lab.row_file import read_rows
+from piaget.scoring.rows import COLUMNS, Row
+from tests.commands import said, words
+from tests.small import make_task
+
+if TYPE_CHECKING:
+    from tests.small import Complete
+
+WRITTEN = Path(__file__).parent / "written_by_0_1"
+KINDS = [("multiclass", 3, 6), ("binary", 2, 5), ("regression", 0, 6), ("multiclass", 4, 7)]
+
+
+def task(number: int, kind: str, classes: int, features: int, samples: int) -> Complete:
+    return make_task(f"task {number}", kind, classes, features, samples, seed=number, dtype=torch.float32)
+
+
+def mixed() -> list[Complete]:
+    return [task(i, *KINDS[i % 4], 16 + i % 3) for i in range(6)]
+
+
+def same() -> list[Complete]:
+    return [task(i, "multiclass", 3, 6, 16) for i in range(6)]
+
+
+def binary() -> list[Complete]:
+    return [task(i, "binary", 2, 6, 16) for i in range(6)]
+
+
+LEARNERS = {
+    "soft-ordering-er": mixed,
+    "soft-gating-ewc": same,
+    "no-components-nft": mixed,
+    "linear-er": binary,
+}
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize(("state", "next_task"), [("finished", None), ("midway", 5), ("pending", 2)])
+def test_learners_predict_the_same_and_go_on(name, state, next_task):
+    """Between tasks; in the middle of one; with tasks that wait for the first ones to be complete."""
+    tasks, folder = LEARNERS[name](), WRITTEN / "learners" / name
+    expected = json.loads((folder / "expected.json").read_text())[state]
+    learner = piaget.Learner.load(folder / state)
+    if next_task is not None:
+        rows = learner.learn(tasks[next_task])
+        assert {row["trained"] for row in rows} == {f"task {next_task}"}
+    assert learner.tasks == list(expected["predictions"])
+    assert learner.components == expected.get("components", learner.components)
+    for one in tasks:
+        for how, found in (("predictions", learner.predict), ("probabilities", learner.predict_proba)):
+            if (values := expected[how].get(one.name)) is not None:
+                answers = found(one.test.x, one.name)
+                np.testing.assert_allclose(answers, values, rtol=1e-5, atol=1e-5)
+
+
+def test_saved_again_they_are_the_same(tmp_path):
+    old = WRITTEN / "learners" / "soft-ordering-er" / "midway"
+    piaget.Learner.load(old).save(tmp_path)
+    tasks, learners = mixed(), [piaget.Learner.load(path) for path in (old, tmp_path)]
+    for learner in learners:
+        learner.learn(tasks[5])
+    for one in tasks:
+        first, second = (learner.predict(one.test.x, one.name) for learner in learners)
+        assert torch.equal(first, second)
+
+
+def copied(name: str, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(WRITTEN / name, tmp_path / name))
+
+
+def rows_of(out: Path) -> list[Row]:
+    rows = list(read_rows(sorted(out.rglob("rows.csv"))))
+    assert all(row.keys() == set(COLUMNS) for row in rows)
+    return rows
+
+
+def test_an_interrupted_run_goes_on(tmp_path, capsys):
+    """And ends with the rows of the run that was not interrupted, which are of that version, too."""
+    out = copied("interrupted", tmp_path)
+    code, text, _ = said(capsys, "status", out, "--json")
+    assert code == 0
+    assert json.loads(text)["counts"] == {"interrupted": 2}
+    assert said(capsys, "resume", out, "--quiet").code == 0
+    found, expected = rows_of(out), rows_of(WRITTEN / "whole")
+    assert len(found) == len(expected)
+    for mine, theirs in zip(found, expected, strict=True):
+        assert {**mine, "value": None} == {**theirs, "value": None}
+        assert mine["value"] == pytest.approx(theirs["value"], rel=1e-5, abs=1e-5)
+    for path in out.glob("seed-*/rows.csv"):  # one file, in one form
+        assert path.read_text().count("stream,method") == 1
+        assert len({line.count(",") for line in path.read_text().splitlines()}) == 1
+    text = said(capsys, "status", out, "--json").out
+    assert json.loads(text)["counts"] == {"done": 2}
+    assert len(piaget.Learner.load(out / "seed-1" / "learner").tasks) == 5
+
+
+def test_components_are_named_in_columns_now(tmp_path):
+    """In 0.1 they were part of the metric's name."""
+    rows = rows_of(WRITTEN / "whole")
+    weights = [row for row in rows if row["metric"] == "weight"]
+    assert weights
+    assert {row["component"] for row in weights} >= {0, 1, 2}
+    assert {row["depth"] for row in weights} >= {0, 1, 2}
+    assert not any("component " in row["metric"] for row in rows)
+
+
+SWEEP = (
+    "sweep digits --epochs 4 --option tasks=5 --option train_size=30 --set width=6 --set initial_components=3"
+    " --adaptations er ewc --algorithms dynamic no-components --seeds 2 --every 2 --cohort 2"
+)
+
+
+def test_a_sweep_finds_everything_done(tmp_path, capsys):
+    out = copied("sweep", tmp_path)
+    before = {path: path.read_bytes() for path in out.rglob("rows.csv")}
+    code, text, _ = said(capsys, *words(SWEEP, out=out))
+    assert code == 0
+    assert f"8 of 8 runs were done in {out} already" in text.replace("\n", "")
+    assert {path: path.read_bytes() for path in out.rglob("rows.csv")} == before
+    assert (out / "table.md").read_text() == (WRITTEN / "sweep" / "table.md").read_text()
+    code, text, _ = said(capsys, "status", out)
+    assert code == 0
+    assert "8 done" in text
+
+
+@pytest.mark.usefixtures("without_workers")
+def test_a_sweep_gets_more_seeds(tmp_path):
+    """New runs beside old ones, in one table."""
+    out = copied("sweep", tmp_path)
+    assert piaget.cli.main(words(f"{SWEEP} --quiet".replace("--seeds 2", "--seeds 3"), out=out)) == 0
+    lines = [line for line in (out / "table.md").read_text().splitlines() if "| digits |" in line]
+    assert len(lines) == 4
+    assert all("| 3 |" in line for line in lines)
+
+
+def table_run(tmp_path: Path) -> Path:
+    """The run folder, with its table where it is now."""
+    out = copied("table", tmp_path)
+    shutil.copy(WRITTEN / "stays.csv", tmp_path / "stays.csv")
+    for path in out.rglob("run.json"):
+        path.write_text(path.read_text().replace("/tmp/example/stays.csv", str(tmp_path / "stays.csv")))
+    return out
+
+
+def test_predictions_for_a_table(tmp_path, capsys):
+    out, answers = table_run(tmp_path), tmp_path / "answers.csv"
+    assert said(capsys, "predict", out, tmp_path / "stays.csv", "--out", answers).code == 0
+    found, expected = pandas.read_csv(answers), pandas.read_csv(WRITTEN / "stays-predicted.csv")
+    assert list(found.columns) == list(expected.columns)
+    np.testing.assert_allclose(found["predicted stay"], expected["predicted stay"], rtol=1e-5)
+    code, text, _ = said(capsys, "resume", out)
+    assert code == 0
+    assert "mean of 5 tasks  rmse" in text
+
+
+def test_a_report_of_everything(tmp_path, capsys):
+    for name in ("sweep", "whole"):
+        copied(name, tmp_path)
+    table_run(tmp_path)
+    code, _, errors = said(capsys, "report", tmp_path, "--out", tmp_path / "report")
+    assert code == 0, errors
+    assert (tmp_path / "report" / "report.html").is_file()
+    text = (tmp_path / "report" / "tables.md").read_text()
+    assert "digits" in text
+    assert "stays" in text
