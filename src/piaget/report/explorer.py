@@ -6,6 +6,7 @@ import base64
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,9 +17,9 @@ from piaget.errors import DataError, PiagetError
 from piaget.lab.making import make_stream
 from piaget.learner import Learner
 from piaget.method.components import Dense
-from piaget.report.groups import Group
-from piaget.report.page_data import Explorer, ExplorerTask
-from piaget.report.reading import Run
+from piaget.report.contents import Contents
+from piaget.report.page_data import ExplorerData, ExplorerTaskData
+from piaget.report.reading import RunFolder
 from piaget.report.statistics import spread
 from piaget.scoring import probing
 
@@ -27,46 +28,47 @@ TASKS = 8  # of a stream, at most, for which a grid is computed
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedRun:
     """A finished run: its learner, and those tasks of its stream that it has learned."""
 
-    run: Run
+    run: RunFolder
     learner: Learner
     tasks: list[Task]
 
 
-def open_run(run: Run, data_dir: str | None) -> Opened:
+def open_run(run: RunFolder, data_dir: str | None) -> OpenedRun:
     learner = Learner.load(run.folder / "learner")
     stream = make_stream(run.configuration, run.seed, data_dir or run.description.get("data_dir"))
     known = set(learner.tasks)
     tasks = [task for task in (stream[i] for i in range(len(stream))) if task.name in known]
     if not tasks:
         raise DataError("none of its tasks is in its stream any more: the data have changed")
-    return Opened(run, learner, tasks)
+    return OpenedRun(run, learner, tasks)
 
 
-def explorers(groups: Sequence[Group], data_dir: str | None, notes: list[str]) -> list[tuple[str, Explorer]]:
-    """One for the first finished run of every method that has structures, with the run's name."""
-    found = []
-    for one in groups:
-        run = next((run for run in one.runs if run.status == "done"), None)
+def explorers(contents: Contents, data_dir: str | None, notes: list[str]) -> list[ExplorerData]:
+    """One for the first finished run of every method that has structures."""
+    made = []
+    for group in contents.groups:
+        run = next((run for run in group.runs if run.done), None)
         if run is None or not run.has_components:
             continue
         try:
             opened = open_run(run, data_dir)
-            found.append((run.name, pixels(opened) if is_pixels(opened) else grid(opened, one.unit)))
+            explorer = pixels(opened) if is_pixels(opened) else grid(opened, group.unit)
+            made.append(explorer | {"run": contents.positions[run.name]})
         except (PiagetError, OSError) as error:
             notes.append(f"no component explorer for {run.name}: {error}")
-    return found
+    return made
 
 
-def grid(opened: Opened, unit: float) -> Explorer:
+def grid(opened: OpenedRun, unit: float) -> ExplorerData:
     """Scores on a sample of the test data, with one component at one depth at each intensity."""
     learner, structure = opened.learner, opened.learner.settings.structure
-    made = []
+    tasks = []
     for task in (opened.tasks[i] for i in spread(len(opened.tasks), TASKS)):
-        weights = probing.weights(learner, task)  # (depths, k)
-        data, known = probing.sample(learner, task), learner._record(task).k
+        data, usable = probing.sample(learner, task), learner._record(task).k
+        depths, components = probing.weights(learner, task).shape
 
         def score(
             change: probing.Change | None, task: Task = task, data: probing.Data = data
@@ -75,34 +77,51 @@ def grid(opened: Opened, unit: float) -> Explorer:
 
         scores = [
             [
-                [score(probing.at_intensity(structure, c, a, d, known)) for a in INTENSITIES]
-                for c in range(weights.shape[1])
+                [score(probing.at_intensity(structure, c, a, d, usable)) for a in INTENSITIES]
+                for c in range(components)
             ]
-            for d in range(weights.shape[0])
+            for d in range(depths)
         ]
-        made.append(
-            ExplorerTask(
-                name=task.name, weights=as_lists(weights), score=score(None), scores=scores, truth=None
-            )
-        )
-    return Explorer(
-        kind="grid",
+        tasks.append(_task(opened, task, score(None), scores=scores))
+    return _explorer(opened, "grid", tasks)
+
+
+def _task(
+    opened: OpenedRun, task: Task, score: float | None, scores: Any = None, truth: str | None = None
+) -> ExplorerTaskData:
+    weights = probing.weights(opened.learner, task)  # (depths, k)
+    usable = opened.learner._record(task).k
+    return ExplorerTaskData(
+        name=task.name, weights=as_lists(weights), usable=usable, score=score, scores=scores, truth=truth
+    )
+
+
+def _explorer(
+    opened: OpenedRun,
+    kind: str,
+    tasks: list[ExplorerTaskData],
+    width: int | None = None,
+    side: tuple[int, int] | None = None,
+    numbers: str | None = None,
+) -> ExplorerData:
+    return ExplorerData(
+        kind=kind,
         run=-1,
-        depth=len(made[0]["weights"]),
-        components=learner.components,
-        shared=structure.shares,
+        depth=len(tasks[0]["weights"]),
+        components=opened.learner.components,
+        shared=opened.learner.settings.structure.shares,
         intensities=INTENSITIES,
-        tasks=made,
-        width=None,
-        side=None,
-        numbers=None,
+        tasks=tasks,
+        width=width,
+        side=side,
+        numbers=numbers,
     )
 
 
 # --- pictures from coordinates ------------------------------------------------------------------------------
 
 
-def is_pixels(opened: Opened) -> bool:
+def is_pixels(opened: OpenedRun) -> bool:
     """A picture is computed from a row and a column, by parts that all tasks share."""
     settings = opened.learner.settings
     return (
@@ -122,7 +141,7 @@ def _side(task: Task) -> tuple[int, int] | None:
     return (rows, columns) if rows * columns == len(x) else None
 
 
-def pixels(opened: Opened) -> Explorer:
+def pixels(opened: OpenedRun) -> ExplorerData:
     learner, state, first = opened.learner, opened.learner._state, opened.tasks[0]
     settings = learner.settings
     assert isinstance(settings.components, Dense)
@@ -138,53 +157,33 @@ def pixels(opened: Opened) -> Explorer:
         io["decoder"]["bias"][:1],
     ]
     flat = np.concatenate([part.detach().cpu().float().numpy().ravel() for part in parts]).astype("<f4")
-    made = []
+    tasks = []
     for task in opened.tasks:
         score = probing.score(learner, task, probing.sample(learner, task, len(task.train)))
         truth = base64.b64encode(task.train.y.to(torch.uint8).numpy().tobytes()).decode()
-        weights = as_lists(probing.weights(learner, task), 6)
-        made.append(
-            ExplorerTask(
-                name=task.name, weights=weights, score=rounded(100 * score), scores=None, truth=truth
-            )
-        )
-    return Explorer(
-        kind="pixels",
-        run=-1,
-        depth=settings.depth,
-        components=learner.components,
-        shared=True,
-        intensities=INTENSITIES,
-        tasks=made,
-        width=settings.components.width,
-        side=_side(first),
-        numbers=base64.b64encode(flat.tobytes()).decode(),
-    )
+        tasks.append(_task(opened, task, rounded(100 * score), truth=truth))
+    numbers = base64.b64encode(flat.tobytes()).decode()
+    return _explorer(opened, "pixels", tasks, settings.components.width, _side(first), numbers)
 
 
 @torch.no_grad()
-def pictures(opened: Opened, task: Task, component: int, intensities: Sequence[float]) -> np.ndarray:
+def pictures(opened: OpenedRun, task: Task, component: int, intensities: Sequence[float]) -> np.ndarray:
     """The picture with a component at each depth at each intensity: (depths, intensities, rows, columns)."""
     learner, side = opened.learner, _side(task)
     assert side is not None
-    x, known = task.train.x, learner._record(task).k
-    found = [
-        [
-            probing.altered(
-                learner, probing.at_intensity(learner.settings.structure, component, a, depth, known)
-            )
-            .predict_proba(x, task)[:, 1]
-            .reshape(side)
-            .numpy()
-            for a in intensities
-        ]
-        for depth in range(learner.settings.depth)
-    ]
-    return np.array(found)
+    x, usable = task.train.x, learner._record(task).k
+    structure = learner.settings.structure
+
+    def picture(depth: int, intensity: float) -> np.ndarray:
+        change = probing.at_intensity(structure, component, intensity, depth, usable)
+        return probing.altered(learner, change).predict_proba(x, task)[:, 1].reshape(side).numpy()
+
+    return np.array([[picture(depth, a) for a in intensities] for depth in range(learner.settings.depth)])
 
 
-def as_lists(matrix: Tensor, digits: int = 3) -> list[list[float]]:
-    return [[round(float(value), digits) for value in row] for row in matrix.nan_to_num(0.0, 0.0, 0.0)]
+def as_lists(matrix: Tensor) -> list[list[float]]:
+    """As exact as float32 is: weights that are nearly 0 still tell in which proportion the rest is shared."""
+    return [[float(f"{value:.9g}") for value in row] for row in matrix.nan_to_num(0.0, 0.0, 0.0).tolist()]
 
 
 def rounded(value: float, digits: int = 2) -> float | None:
