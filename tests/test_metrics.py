@@ -7,15 +7,13 @@ import pandas as pd
 import pytest
 
 from piaget.report import metrics, statistics
-from piaget.scoring.probing import CONSISTENCY, REMOVAL, STRUCTURE
-from piaget.scoring.rows import COLUMNS
+from piaget.scoring import rows as contract
+from piaget.scoring.rows import COLUMNS, CONSISTENCY, REMOVAL, STRUCTURE
 
 
-def line(run, trained, epoch, stage, evaluated, split, metric, value):
-    method, seed = "soft-ordering/er/dynamic", 0
-    return dict(
-        zip(COLUMNS, ("s", method, seed, trained, epoch, stage, evaluated, split, metric, value), strict=True)
-    ) | {"run": run}
+def line(run, trained, epoch, stage, evaluated, split, metric, value, component=None, depth=None):
+    values = "s", "soft-ordering/er/dynamic", 0, trained, epoch, stage, evaluated, split, metric
+    return dict(zip(COLUMNS, (*values, component, depth, value), strict=True)) | {"run": run}
 
 
 def table(*lines):
@@ -67,6 +65,31 @@ def test_performance_right_after_a_task_and_in_the_end():
     assert metrics.final_performance(example())["r"] == pytest.approx((0.4 + 0.6 + 0.7 + 0.5) / 4)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_final_performance_is_that_of_the_rows(seed):
+    """`piaget run` and `piaget sweep` compute it without pandas. Here, of random tables: with tasks that have
+    no scores of their own, several evaluations, ties, what is not a number, and tasks of different kinds."""
+    rng = np.random.default_rng(seed)
+    lines, expected = [], {}
+    for run in ("a", "b"):
+        tasks = [f"t{j}" for j in range(rng.integers(1, 6))]
+        kinds = rng.choice(["accuracy", "rmse"], len(tasks), p=[0.8, 0.2])
+        values = [0.0, 0.5, 1.0, math.nan] if seed % 3 == 0 else [0.0, 0.25, 0.5, 0.5, 1.0]
+        of_run = []
+        for i, trained in enumerate(tasks):
+            for epoch in range(rng.integers(1, 4)):
+                seen = [j for j in range(i + 1) if j < i or rng.random() < 0.7]
+                for j in seen:
+                    value = float(rng.choice(values))
+                    of_run.append(line(run, trained, epoch, "", tasks[j], "test", kinds[j], value))
+                of_run.append(line(run, trained, epoch, "", trained, "test", "loss", 9.0))
+        lines += of_run
+        if (final := contract.final_performance(contract.final_scores(of_run))) is not None:
+            expected[run] = final[1]
+    found = metrics.final_performance(table(*lines)).to_dict()
+    assert found == pytest.approx(expected, nan_ok=True)
+
+
 def test_what_is_not_a_number_is_not_passed_over():
     diverged = table(*scores("r", "a", "rmse", a=1.0, b=2.0), *scores("r", "b", "rmse", a=math.nan, b=1.0))
     assert math.isnan(metrics.final_performance(diverged)["r"])
@@ -102,7 +125,7 @@ def test_forgetting_ratio_where_nothing_is_right():
 def test_forward_transfer_is_against_the_same_task_of_the_baseline():
     ours = example()
     base = table(*scores("base", "c", c=0.5, b=0.4), *scores("base", "d", c=0.1, b=0.1, x=0.9))
-    found = metrics.forward_transfer(ours, base, {"r": "base"})
+    found = metrics.forward_transfer(pd.concat([ours, base]), {"r": "base"})
     assert found["r"] == pytest.approx(((0.7 - 0.5) + (0.6 - 0.4)) / 2)  # d and x are not in both
 
 
@@ -111,6 +134,8 @@ def test_relative_gain_is_positive_for_what_is_better():
     metric = pd.Series({"a": "accuracy", "b": "rmse", "c": "rmse"})
     found = metrics.relative_gain(values, reference, metric, {"a": "r", "b": "s"})
     assert found.to_dict() == pytest.approx({"a": 50.0, "b": 50.0})
+    nothing = metrics.relative_gain(values, reference * 0, metric, {"a": "r"})
+    assert math.isnan(nothing["a"])
 
 
 def test_area_under_the_learning_curve():
@@ -128,12 +153,21 @@ def test_area_under_the_learning_curve():
 def test_components_and_candidates():
     assert metrics.components(example())["r"] == 5
     (found,) = metrics.candidates(example()).to_dict("records")
-    assert found == {"run": "r", "trained": "d", "with_it": 0.7, "without": 0.5, "kept": True}
+    assert found == {
+        "run": "r",
+        "trained": "d",
+        "with_it": 0.7,
+        "without": 0.5,
+        "kept": True,
+        "gain": pytest.approx(40),
+    }
+    (error,) = metrics.candidates(example(metric="rmse"))["gain"]
+    assert error == pytest.approx(-40)
     assert metrics.candidates(table(*scores("r", "a", a=0.2))).empty
 
 
 def removal(run, task, component, value, metric="accuracy"):
-    return line(run, "d", 10, REMOVAL, task, "test", f"{metric} without component {component}", value)
+    return line(run, "d", 10, REMOVAL, task, "test", f"{metric} without component", value, component)
 
 
 def test_a_task_reuses_a_component_if_it_is_worse_by_more_than_5_percent_without_it():
@@ -184,12 +218,12 @@ def composed(weights, needs, consistency, run="r"):
     for task, matrix, needed in zip(names, weights, needs, strict=True):
         for c in range(matrix.shape[0]):
             lines += [
-                line(run, names[-1], 1, STRUCTURE, task, "", f"component {c} depth {d}", matrix[c, d])
+                line(run, names[-1], 1, STRUCTURE, task, "", "weight", matrix[c, d], c, d)
                 for d in range(matrix.shape[1])
             ]
             lines.append(removal(run, task, c, 0.5 if needed[c] else 1.0))
     lines += [
-        line(run, names[-1], 1, CONSISTENCY, "", "", f"component {c}", v) for c, v in enumerate(consistency)
+        line(run, names[-1], 1, CONSISTENCY, "", "", "consistency", v, c) for c, v in enumerate(consistency)
     ]
     return metrics.compositionality(table(*lines)).loc[run]
 

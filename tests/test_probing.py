@@ -113,7 +113,7 @@ def test_linear_combinations_with_several_outputs_have_one_depth():
     learner, tasks = taught("linear", tasks=[make_task(f"task {i}", seed=i) for i in range(4)])
     assert probing.weights(learner, tasks[3]).shape == (1, 3)
     rows = [r for r in probing.rows(learner, tasks) if r["stage"] == "structure"]
-    assert {r["metric"] for r in rows} == {f"component {c} depth 0" for c in range(3)}
+    assert {(r["metric"], r["component"], r["depth"]) for r in rows} == {("weight", c, 0) for c in range(3)}
 
 
 def test_no_rows_without_components():

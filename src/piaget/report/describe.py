@@ -114,7 +114,7 @@ class Describer:
             final=_rounded(scores["final"] * group.unit, EXACT),
             ratio=_rounded(scores["ratio"], EXACT),
             after=_after(contents.after_of(run.name), len(tasks), group.unit),
-            structures=[np.round(weights.get(task, []), 3).tolist() for task in tasks] if weights else None,
+            structures=[np.round(weights.get(task, []), 3).tolist() for task in tasks] if weights else [],
             uses=[mean_use(weights[task]).round(EXACT).tolist() if task in weights else [] for task in tasks],
             births=contents.births(run.name, tasks, size),
             threshold=run.threshold,
@@ -135,12 +135,12 @@ class Describer:
             if line.trained in tasks and np.isfinite([line.with_it, line.without]).all()
         ]
 
-    def reused(self, run: str, tasks: Sequence[str]) -> list[list[bool]] | None:
+    def reused(self, run: str, tasks: Sequence[str]) -> list[list[bool]]:
         removals = self.contents.removals_of(run)
         if removals.empty:
-            return None
+            return []
         wide = removals.pivot_table(index="evaluated", columns="component", values="reused", aggfunc="last")
-        return [[value == 1 for value in row] for row in wide.reindex(index=list(tasks)).to_numpy()]
+        return [[bool(value == 1) for value in row] for row in wide.reindex(index=list(tasks)).to_numpy()]
 
     def curve(self, group: Group) -> data.CurveData | None:
         """Only where tasks were evaluated while they were learned."""

@@ -6,11 +6,9 @@ import base64
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from piaget.data.tasks import Task
 from piaget.errors import DataError, PiagetError
@@ -18,7 +16,7 @@ from piaget.lab.making import make_stream
 from piaget.learner import Learner
 from piaget.method.components import Dense
 from piaget.report.contents import Contents
-from piaget.report.page_data import ExplorerData, ExplorerTaskData
+from piaget.report.page_data import ExplorerData, ExplorerTaskData, NetworkData
 from piaget.report.reading import RunFolder
 from piaget.report.statistics import spread
 from piaget.scoring import probing
@@ -55,67 +53,57 @@ def explorers(contents: Contents, data_dir: str | None, notes: list[str]) -> lis
             continue
         try:
             opened = open_run(run, data_dir)
-            explorer = pixels(opened) if is_pixels(opened) else grid(opened, group.unit)
-            made.append(explorer | {"run": contents.positions[run.name]})
+            network = network_of(opened) if is_pixels(opened) else None
+            tasks = grid_tasks(opened, group.unit) if network is None else pixel_tasks(opened)
         except (PiagetError, OSError) as error:
             notes.append(f"no component explorer for {run.name}: {error}")
+            continue
+        explorer = ExplorerData(
+            run=contents.positions[run.name],
+            depth=len(tasks[0]["weights"]),
+            components=opened.learner.components,
+            shared=opened.learner.settings.structure.shares,
+            intensities=INTENSITIES,
+            tasks=tasks,
+            network=network,
+        )
+        made.append(explorer)
     return made
 
 
-def grid(opened: OpenedRun, unit: float) -> ExplorerData:
+def grid_tasks(opened: OpenedRun, unit: float) -> list[ExplorerTaskData]:
     """Scores on a sample of the test data, with one component at one depth at each intensity."""
     learner, structure = opened.learner, opened.learner.settings.structure
     tasks = []
     for task in (opened.tasks[i] for i in spread(len(opened.tasks), TASKS)):
-        data, usable = probing.sample(learner, task), learner._record(task).k
-        depths, components = probing.weights(learner, task).shape
+        described, data = _task(learner, task), probing.sample(learner, task)
 
         def score(
             change: probing.Change | None, task: Task = task, data: probing.Data = data
         ) -> float | None:
             return rounded(probing.score(learner, task, data, change) * unit)
 
-        scores = [
+        described["score"] = score(None)
+        described["scores"] = [
             [
-                [score(probing.at_intensity(structure, c, a, d, usable)) for a in INTENSITIES]
-                for c in range(components)
+                [score(probing.at_intensity(structure, c, a, d, described["usable"])) for a in INTENSITIES]
+                for c in range(len(weights))
             ]
-            for d in range(depths)
+            for d, weights in enumerate(described["weights"])
         ]
-        tasks.append(_task(opened, task, score(None), scores=scores))
-    return _explorer(opened, "grid", tasks)
+        tasks.append(described)
+    return tasks
 
 
-def _task(
-    opened: OpenedRun, task: Task, score: float | None, scores: Any = None, truth: str | None = None
-) -> ExplorerTaskData:
-    weights = probing.weights(opened.learner, task)  # (depths, k)
-    usable = opened.learner._record(task).k
-    return ExplorerTaskData(
-        name=task.name, weights=as_lists(weights), usable=usable, score=score, scores=scores, truth=truth
-    )
+def _task(learner: Learner, task: Task) -> ExplorerTaskData:
+    """A task with its weights, and no scores yet.
 
-
-def _explorer(
-    opened: OpenedRun,
-    kind: str,
-    tasks: list[ExplorerTaskData],
-    width: int | None = None,
-    side: tuple[int, int] | None = None,
-    numbers: str | None = None,
-) -> ExplorerData:
-    return ExplorerData(
-        kind=kind,
-        run=-1,
-        depth=len(tasks[0]["weights"]),
-        components=opened.learner.components,
-        shared=opened.learner.settings.structure.shares,
-        intensities=INTENSITIES,
-        tasks=tasks,
-        width=width,
-        side=side,
-        numbers=numbers,
-    )
+    Weights are as exact as float32 is: if they are nearly 0, they still tell how the rest is shared.
+    """
+    weights = probing.weights(learner, task).nan_to_num(0.0, 0.0, 0.0)  # (depths, k)
+    exact = [[float(f"{weight:.9g}") for weight in row] for row in weights.tolist()]
+    usable = learner._record(task).k
+    return ExplorerTaskData(name=task.name, weights=exact, usable=usable, score=None, scores=None, truth=None)
 
 
 # --- pictures from coordinates ------------------------------------------------------------------------------
@@ -141,14 +129,15 @@ def _side(task: Task) -> tuple[int, int] | None:
     return (rows, columns) if rows * columns == len(x) else None
 
 
-def pixels(opened: OpenedRun) -> ExplorerData:
-    learner, state, first = opened.learner, opened.learner._state, opened.tasks[0]
-    settings = learner.settings
+def network_of(opened: OpenedRun) -> NetworkData:
+    """All that the page needs to compute pictures."""
+    settings, state, first = opened.learner.settings, opened.learner._state, opened.tasks[0]
     assert isinstance(settings.components, Dense)
+    side = _side(first)
+    assert side is not None
     io, components = state.io, state.components
-    inputs = first.train.x.float()
     parts = [
-        inputs,
+        first.train.x,
         io["encoder"]["weight"],
         io["encoder"]["bias"],
         components["weight"],
@@ -157,13 +146,20 @@ def pixels(opened: OpenedRun) -> ExplorerData:
         io["decoder"]["bias"][:1],
     ]
     flat = np.concatenate([part.detach().cpu().float().numpy().ravel() for part in parts]).astype("<f4")
-    tasks = []
-    for task in opened.tasks:
-        score = probing.score(learner, task, probing.sample(learner, task, len(task.train)))
-        truth = base64.b64encode(task.train.y.to(torch.uint8).numpy().tobytes()).decode()
-        tasks.append(_task(opened, task, rounded(100 * score), truth=truth))
     numbers = base64.b64encode(flat.tobytes()).decode()
-    return _explorer(opened, "pixels", tasks, settings.components.width, _side(first), numbers)
+    return NetworkData(width=settings.components.width, side=side, numbers=numbers)
+
+
+def pixel_tasks(opened: OpenedRun) -> list[ExplorerTaskData]:
+    """Tasks with their true pictures."""
+    tasks, learner = [], opened.learner
+    for task in opened.tasks:
+        described = _task(learner, task)
+        score = probing.score(learner, task, probing.sample(learner, task, len(task.train)))
+        described["score"] = rounded(100 * score)
+        described["truth"] = base64.b64encode(task.train.y.to(torch.uint8).numpy().tobytes()).decode()
+        tasks.append(described)
+    return tasks
 
 
 @torch.no_grad()
@@ -179,11 +175,6 @@ def pictures(opened: OpenedRun, task: Task, component: int, intensities: Sequenc
         return probing.altered(learner, change).predict_proba(x, task)[:, 1].reshape(side).numpy()
 
     return np.array([[picture(depth, a) for a in intensities] for depth in range(learner.settings.depth)])
-
-
-def as_lists(matrix: Tensor) -> list[list[float]]:
-    """As exact as float32 is: weights that are nearly 0 still tell in which proportion the rest is shared."""
-    return [[float(f"{value:.9g}") for value in row] for row in matrix.nan_to_num(0.0, 0.0, 0.0).tolist()]
 
 
 def rounded(value: float, digits: int = 2) -> float | None:

@@ -73,13 +73,13 @@ class RunData(TypedDict):
     # after[i][j]: score of task j right after task i was learned (None if not known yet). The initial tasks
     # are learned together, so the first rows of them are empty lists, and the last of them has all.
     after: list[list[Number]]
-    # structures[j][c][d]: how much task j uses component c at depth d; None: nothing to choose
-    structures: list[list[list[float]]] | None
+    # structures[j][c][d]: how much task j uses component c at depth d; empty: nothing to choose
+    structures: list[list[list[float]]]
     uses: list[list[float]]  # uses[j][c]: the same, mean over depths, whatever the sign
     births: list[int]  # of each component: the task with which it came, or -1
     threshold: Number  # the relative gain from which on candidates were kept, if that was the rule
     candidates: list[CandidateData]
-    reused: list[list[bool]] | None  # reused[j][c]: is task j worse by more than 5 % without component c?
+    reused: list[list[bool]]  # reused[j][c]: is task j worse by more than 5 % without component c?
 
 
 class CurveData(TypedDict):
@@ -127,9 +127,23 @@ class ExplorerTaskData(TypedDict):
     weights: list[list[float]]  # weights[d][c], as learned
     usable: int  # how many components it may use: the first ones, which were there when it was learned
     score: Number  # as learned
-    # Grid: scores[d][c][i], with component c at depth d at intensity `intensities[i]`. Pixels: None.
+    # scores[d][c][i]: with component c at depth d at intensity `intensities[i]`; None, if there is a network
     scores: list[list[list[Number]]] | None
-    truth: str | None  # pixels: base64 of one byte a pixel, 1: inked
+    truth: str | None  # of pictures: base64 of one byte a pixel, 1: inked
+
+
+class NetworkData(TypedDict):
+    """What pictures are computed from, for any weights.
+
+    `numbers` is base64 of little-endian float32: inputs (pixels, 2), encoder weight (2, width) and bias
+    (width), components' weight (k, width, width) as [component][out][in] and bias (k, width), decoder weight
+    (width, 1) and bias (1). h = input @ encoder + bias; at each depth h = sum_c w_c relu(W_c h + b_c);
+    ink = sigmoid(h @ decoder + bias).
+    """
+
+    width: int
+    side: tuple[int, int]  # rows and columns of the picture
+    numbers: str
 
 
 class ExplorerData(TypedDict):
@@ -138,25 +152,15 @@ class ExplorerData(TypedDict):
     At intensity a, a component has weight a at that depth, and the others share 1 - a as they did before
     (equally among those that the task may use, if they had nothing). For linear combinations, a scales the
     component's own weight.
-
-    kind "grid": scores are known on a grid, for one slider moved at a time.
-    kind "pixels": everything is computed from the parameters: `numbers` is base64 of little-endian float32:
-    inputs (pixels, 2), encoder weight (2, width) and bias (width), components' weight (k, width, width) as
-    [component][out][in] and bias (k, width), decoder weight (width, 1) and bias (1).
-    h = input @ encoder + bias; at each depth h = sum_c w_c relu(W_c h + b_c); ink = sigmoid(h @ decoder +
-    bias).
     """
 
-    kind: str
     run: int
     depth: int
     components: int
     shared: bool  # do the weights of a depth sum to 1? (not for linear combinations)
     intensities: list[float]
     tasks: list[ExplorerTaskData]
-    width: int | None
-    side: tuple[int, int] | None  # rows and columns of the picture
-    numbers: str | None
+    network: NetworkData | None  # None: scores are known on a grid, for one slider moved at a time
 
 
 class ReportData(TypedDict):

@@ -1,5 +1,7 @@
 // What is chosen. It is kept in the address after "#", so that a view can be linked, and gone back from.
 
+/** @type {ReportData} */
+// @ts-expect-error All scripts are one module in the page, which may wait.
 const report = await unpacked(document.getElementById("data").textContent);
 
 /** JSON, compressed, in base64: as the page was given it. */
@@ -23,7 +25,6 @@ function taskId(stream, name) {
 }
 
 for (const run of report.runs) run.taskIds = run.tasks.map((name) => taskId(run.stream, name));
-for (const [index, run] of report.runs.entries()) run.index = index;
 
 const KINDS = {
   streams: report.streams.map((stream) => stream.name),
@@ -105,7 +106,7 @@ function chooser(key, label) {
 }
 
 function checkboxes(kind) {
-  const boxes = KINDS[kind].map((label, i) => {
+  const boxes = KINDS[kind].map((_, i) => {
     const box = element("input", { type: "checkbox", name: kind, value: i });
     box.addEventListener("change", () => {
       const next = new Set(chosen[kind]);
