@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure
 
+from piaget.report import metrics
 from piaget.report.canvas import COLOURS, HEAT, WIDTH, Figures, broken, grid, marked
 from piaget.report.contents import Contents, mean_use
 from piaget.report.groups import Group
@@ -71,7 +72,7 @@ def _life(contents: Contents, group: Group, weights: Mapping[str, np.ndarray], m
     figure = Figure(figsize=(min(WIDTH, 1.6 + 0.22 * len(tasks)), 0.9 + 0.22 * most))
     axis = figure.subplots()
     image = axis.imshow(use, cmap="viridis", aspect="auto", vmin=0)
-    removals = contents.removals_of(run)
+    removals = contents.of(run, metrics.removals)
     needed = removals[removals["reused"] & removals["evaluated"].isin(tasks)]
     for task, component in zip(needed["evaluated"], needed["component"], strict=True):
         axis.plot(tasks.index(task), component, "x", color="white", markersize=4)
@@ -88,7 +89,7 @@ def _life(contents: Contents, group: Group, weights: Mapping[str, np.ndarray], m
 
 def candidates(contents: Contents) -> Figures:
     """Validation scores of each candidate, with and without it. Dashed: what it took to be kept."""
-    tried = contents.candidates
+    tried = contents.compute(metrics.candidates)
     for stream in contents.streams:
         groups = [group for group in contents.on(stream) if tried["run"].isin(group.names).any()]
         if not groups:
@@ -114,14 +115,15 @@ def candidates(contents: Contents) -> Figures:
 
 def reuse(contents: Contents) -> Figures:
     """How many tasks need each component."""
+    lines = contents.compute(metrics.reuse)
     for stream in contents.streams:
-        groups = [group for group in contents.on(stream) if contents.reuse["run"].isin(group.names).any()]
+        groups = [group for group in contents.on(stream) if lines["run"].isin(group.names).any()]
         if not groups:
             continue
         figure = Figure(figsize=(WIDTH / 2, 2.4))
         axis = figure.subplots()
         for i, group in enumerate(groups):
-            counts = contents.reuse[contents.reuse["run"].isin(group.names)].groupby("rank")["tasks"]
+            counts = lines[lines["run"].isin(group.names)].groupby("rank")["tasks"]
             numbers = [(rank, *mean_and_error(list(tasks))) for rank, tasks in counts]
             ranks, means, errors = zip(*numbers, strict=True)
             axis.errorbar(ranks, means, np.nan_to_num(errors), label=group.label, elinewidth=0.8, **marked(i))

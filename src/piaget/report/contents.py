@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -18,13 +19,7 @@ from piaget.report.statistics import Paired, holm, paired
 SMOOTH = 5  # evaluations that a point of a learning curve is the mean of
 REFERENCE = "monolithic/nft/no-components"  # what the paper's gains are relative to
 
-Lookup = Callable[[str], pd.DataFrame]
-
-
-def _by_run(lines: pd.DataFrame) -> Lookup:
-    """The lines of one run: looked up, since there may be hundreds of runs."""
-    parts = dict(tuple(lines.groupby("run", sort=False)))
-    return lambda run: parts.get(run, lines.iloc[:0])
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -32,6 +27,8 @@ class Contents:
     """Groups of runs, and numbers about each of their runs, by the run's name."""
 
     results: Results
+    _computed: dict[Any, Any] = field(default_factory=dict, repr=False)
+    _by_run: dict[Any, dict[str, pd.DataFrame]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def rows(self) -> pd.DataFrame:
@@ -64,54 +61,26 @@ class Contents:
         """Those of them on a stream."""
         return [group for group in self.counted if group.stream == stream]
 
-    @cached_property
+    @property
     def final(self) -> pd.Series:
-        return metrics.final_performance(self.rows)
+        return self.compute(metrics.final_performance)
 
-    @cached_property
+    @property
     def forward(self) -> pd.Series:
-        return metrics.forward_performance(self.rows)
+        return self.compute(metrics.forward_performance)
 
-    @cached_property
-    def ratios(self) -> pd.DataFrame:
-        """First and final scores of every task of every run, and their ratio."""
-        return metrics.forgetting_ratio(self.rows)
+    def compute(self, metric: Callable[[pd.DataFrame], T]) -> T:
+        """A function of metrics.py, of all runs, computed once."""
+        if metric not in self._computed:
+            self._computed[metric] = metric(self.rows)
+        return self._computed[metric]
 
-    @cached_property
-    def components(self) -> pd.Series:
-        return metrics.components(self.rows)
-
-    @cached_property
-    def candidates(self) -> pd.DataFrame:
-        return metrics.candidates(self.rows)
-
-    @cached_property
-    def reuse(self) -> pd.DataFrame:
-        return metrics.reuse(self.rows)
-
-    @cached_property
-    def rows_of(self) -> Lookup:
-        return _by_run(self.rows)
-
-    @cached_property
-    def tasks_of(self) -> Lookup:
-        return _by_run(self.ratios)
-
-    @cached_property
-    def after_of(self) -> Lookup:
-        return _by_run(metrics.after(self.rows))
-
-    @cached_property
-    def structures_of(self) -> Lookup:
-        return _by_run(metrics.structures(self.rows))
-
-    @cached_property
-    def candidates_of(self) -> Lookup:
-        return _by_run(self.candidates)
-
-    @cached_property
-    def removals_of(self) -> Lookup:
-        return _by_run(metrics.removals(self.rows))
+    def of(self, run: str, metric: Callable[[pd.DataFrame], pd.DataFrame] | None = None) -> pd.DataFrame:
+        """Its lines about one run (or the run's rows): looked up, since there may be hundreds of runs."""
+        lines = self.rows if metric is None else self.compute(metric)
+        if metric not in self._by_run:
+            self._by_run[metric] = dict(tuple(lines.groupby("run", sort=False)))
+        return self._by_run[metric].get(run, lines.iloc[:0])
 
     @cached_property
     def references(self) -> dict[str, str]:
@@ -145,19 +114,19 @@ class Contents:
     def mean_curves(self, group: Group) -> pd.DataFrame:
         """Scores of the j-th task (columns) against epochs of the stream (index), mean of seeds, smoothed."""
         lengths = {run.name: self.epochs_of(run) for run in group.counted}
-        lines = metrics.epochs_of_stream(pd.concat([self.rows_of(name) for name in lengths]), lengths)
+        lines = metrics.epochs_of_stream(pd.concat([self.of(name) for name in lengths]), lengths)
         curves = lines.pivot_table(index="at", columns="j", values="value", aggfunc="mean")
         return _smoothed(curves) * group.unit
 
     def epochs_of(self, run: RunFolder) -> list[int]:
         """How many epochs each trained task took, as far as its rows tell; the last one may be unfinished."""
-        lines = metrics.scores(self.rows_of(run.name))
+        lines = self.of(run.name, metrics.scores)
         longest = [int(epoch) for epoch in lines.groupby("trained", sort=False)["epoch"].max()]
         return [max(epoch, run.configuration["epochs"]) for epoch in longest[:-1]] + longest[-1:]
 
     def mean_after(self, group: Group) -> np.ndarray:
         """a[i, j], mean over seeds: (tasks, tasks); nan where a task is not known yet."""
-        lines = pd.concat([self.after_of(name) for name in group.names])
+        lines = pd.concat([self.of(name, metrics.after) for name in group.names])
         size = int(lines["j"].max()) + 1
         wide = lines.pivot_table(index="i", columns="j", values="value", aggfunc="mean")
         return wide.reindex(index=range(size), columns=range(size)).to_numpy() * group.unit
@@ -165,7 +134,7 @@ class Contents:
     def weights(self, run: str) -> dict[str, np.ndarray]:
         """Each task's structure (components, depths), in the order of the stream."""
         structures = {}
-        for task, lines in self.structures_of(run).groupby("evaluated", sort=False):
+        for task, lines in self.of(run, metrics.structures).groupby("evaluated", sort=False):
             weights = lines.pivot(index="component", columns="depth", values="value").to_numpy()
             if np.isfinite(weights).all():  # else it diverged
                 structures[str(task)] = weights
@@ -173,7 +142,7 @@ class Contents:
 
     def births(self, run: str, tasks: Sequence[str], components: int) -> list[int]:
         """The place of the task with which each component came; -1 for the initial ones."""
-        tried = self.candidates_of(run)
+        tried = self.of(run, metrics.candidates)
         kept = [list(tasks).index(task) for task in tried[tried["kept"]]["trained"] if task in tasks]
         return [-1] * (components - len(kept)) + kept
 

@@ -14,7 +14,7 @@ import pandas as pd
 
 import piaget
 from piaget.lab.table import ALGORITHMS
-from piaget.report import page_data as data
+from piaget.report import metrics, page_data as data
 from piaget.report.contents import Contents, mean_use
 from piaget.report.explorer import rounded
 from piaget.report.forms import Cell, Table
@@ -35,12 +35,7 @@ class Describer:
         self.methods = list(dict.fromkeys((group.method, group.label) for group in contents.groups))
 
     def report(
-        self,
-        tables: Sequence[Table],
-        explorers: list[data.ExplorerData],
-        *,
-        title: str,
-        command: str,
+        self, tables: Sequence[Table], explorers: list[data.ExplorerData], *, title: str, command: str
     ) -> data.ReportData:
         contents = self.contents
         costs = [run.costs for group in contents.groups for run in group.runs]
@@ -88,11 +83,11 @@ class Describer:
 
     def run(self, group: Group, run: RunFolder) -> data.RunData:
         contents, (stream, method) = self.contents, self.position(group)
-        scores = contents.tasks_of(run.name)
+        scores = contents.of(run.name, metrics.forgetting_ratio)
         tasks = list(scores["evaluated"])
         weights = contents.weights(run.name)
         time, steps, memory = map(_cell_data, cost_cells(*run.costs))
-        count = contents.components.get(run.name) if run.has_components else None
+        count = contents.compute(metrics.components).get(run.name) if run.has_components else None
         size = max(map(len, weights.values()), default=0)
         return data.RunData(
             stream=stream,
@@ -113,7 +108,7 @@ class Describer:
             first=_rounded(scores["first"] * group.unit, EXACT),
             final=_rounded(scores["final"] * group.unit, EXACT),
             ratio=_rounded(scores["ratio"], EXACT),
-            after=_after(contents.after_of(run.name), len(tasks), group.unit),
+            after=_after(contents.of(run.name, metrics.after), len(tasks), group.unit),
             structures=[np.round(weights.get(task, []), 3).tolist() for task in tasks] if weights else [],
             uses=[mean_use(weights[task]).round(EXACT).tolist() if task in weights else [] for task in tasks],
             births=contents.births(run.name, tasks, size),
@@ -131,12 +126,12 @@ class Describer:
                 gain=rounded(line.gain),
                 kept=bool(line.kept),
             )
-            for line in self.contents.candidates_of(run).itertuples()
+            for line in self.contents.of(run, metrics.candidates).itertuples()
             if line.trained in tasks and np.isfinite([line.with_it, line.without]).all()
         ]
 
     def reused(self, run: str, tasks: Sequence[str]) -> list[list[bool]]:
-        removals = self.contents.removals_of(run)
+        removals = self.contents.of(run, metrics.removals)
         if removals.empty:
             return []
         wide = removals.pivot_table(index="evaluated", columns="component", values="reused", aggfunc="last")
@@ -163,9 +158,8 @@ class Describer:
         pairs = []
         for ours, theirs, test in self.contents.differences:
             (stream, method), (_, other) = self.position(ours), self.position(theirs)
-            pairs.append(
-                data.PairData(stream=stream, method=method, other=other, seeds=test.seeds, p=round(test.p, 4))
-            )
+            p = round(test.p, 4)
+            pairs.append(data.PairData(stream=stream, method=method, other=other, seeds=test.seeds, p=p))
         return pairs
 
     def table(self, table: Table) -> data.TableData:

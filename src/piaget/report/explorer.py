@@ -53,16 +53,20 @@ def explorers(contents: Contents, data_dir: str | None, notes: list[str]) -> lis
             continue
         try:
             opened = open_run(run, data_dir)
-            network = network_of(opened) if is_pixels(opened) else None
-            tasks = grid_tasks(opened, group.unit) if network is None else pixel_tasks(opened)
+            learner, network = opened.learner, network_of(opened) if is_pixels(opened) else None
+            if network is None:
+                chosen = [opened.tasks[i] for i in spread(len(opened.tasks), TASKS)]
+                tasks = [grid_task(learner, task, group.unit) for task in chosen]
+            else:
+                tasks = [pixel_task(learner, task) for task in opened.tasks]
         except (PiagetError, OSError) as error:
             notes.append(f"no component explorer for {run.name}: {error}")
             continue
         explorer = ExplorerData(
             run=contents.positions[run.name],
             depth=len(tasks[0]["weights"]),
-            components=opened.learner.components,
-            shared=opened.learner.settings.structure.shares,
+            components=learner.components,
+            shared=learner.settings.structure.shares,
             intensities=INTENSITIES,
             tasks=tasks,
             network=network,
@@ -71,28 +75,23 @@ def explorers(contents: Contents, data_dir: str | None, notes: list[str]) -> lis
     return made
 
 
-def grid_tasks(opened: OpenedRun, unit: float) -> list[ExplorerTaskData]:
+def grid_task(learner: Learner, task: Task, unit: float) -> ExplorerTaskData:
     """Scores on a sample of the test data, with one component at one depth at each intensity."""
-    learner, structure = opened.learner, opened.learner.settings.structure
-    tasks = []
-    for task in (opened.tasks[i] for i in spread(len(opened.tasks), TASKS)):
-        described, data = _task(learner, task), probing.sample(learner, task)
+    described, data = _task(learner, task), probing.sample(learner, task)
 
-        def score(
-            change: probing.Change | None, task: Task = task, data: probing.Data = data
-        ) -> float | None:
-            return rounded(probing.score(learner, task, data, change) * unit)
+    def score(change: probing.Change | None) -> float | None:
+        return rounded(probing.score(learner, task, data, change) * unit)
 
-        described["score"] = score(None)
-        described["scores"] = [
-            [
-                [score(probing.at_intensity(structure, c, a, d, described["usable"])) for a in INTENSITIES]
-                for c in range(len(weights))
-            ]
-            for d, weights in enumerate(described["weights"])
-        ]
-        tasks.append(described)
-    return tasks
+    def at(component: int, intensity: float, depth: int) -> probing.Change:
+        structure, usable = learner.settings.structure, described["usable"]
+        return probing.at_intensity(structure, component, intensity, depth, usable)
+
+    described["score"] = score(None)
+    described["scores"] = [
+        [[score(at(c, a, d)) for a in INTENSITIES] for c in range(len(weights))]
+        for d, weights in enumerate(described["weights"])
+    ]
+    return described
 
 
 def _task(learner: Learner, task: Task) -> ExplorerTaskData:
@@ -150,16 +149,13 @@ def network_of(opened: OpenedRun) -> NetworkData:
     return NetworkData(width=settings.components.width, side=side, numbers=numbers)
 
 
-def pixel_tasks(opened: OpenedRun) -> list[ExplorerTaskData]:
-    """Tasks with their true pictures."""
-    tasks, learner = [], opened.learner
-    for task in opened.tasks:
-        described = _task(learner, task)
-        score = probing.score(learner, task, probing.sample(learner, task, len(task.train)))
-        described["score"] = rounded(100 * score)
-        described["truth"] = base64.b64encode(task.train.y.to(torch.uint8).numpy().tobytes()).decode()
-        tasks.append(described)
-    return tasks
+def pixel_task(learner: Learner, task: Task) -> ExplorerTaskData:
+    """A task with its true picture."""
+    score = probing.score(learner, task, probing.sample(learner, task, len(task.train)))
+    truth = base64.b64encode(task.train.y.to(torch.uint8).numpy().tobytes()).decode()
+    described = _task(learner, task)
+    described["score"], described["truth"] = rounded(100 * score), truth
+    return described
 
 
 @torch.no_grad()

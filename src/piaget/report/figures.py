@@ -13,6 +13,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from piaget.lab.table import BASES
+from piaget.report import metrics
 from piaget.report.canvas import COLOURS, HEAT, STYLE, WIDTH, Figures, broken, grid, marked, style
 from piaget.report.component_figures import candidates, reuse, structures
 from piaget.report.contents import Contents
@@ -82,14 +83,14 @@ def _bars(labels: Sequence[str], bars: dict[str, list[tuple[float, float]]], tit
 
 
 def ratios(contents: Contents) -> Figures:
+    ratios = contents.compute(metrics.forgetting_ratio)
     for stream in contents.streams:
         groups = contents.on(stream)
         bases = list(dict.fromkeys(group.first.parts[1] for group in groups))
         figure, axes = grid(len(bases), 3, 2.3)
         for axis, base in zip(axes, bases, strict=True):
             for i, group in enumerate(group for group in groups if group.first.parts[1] == base):
-                lines = contents.ratios[contents.ratios["run"].isin(group.names)]
-                places = lines.groupby("j")["ratio"].mean()
+                places = ratios[ratios["run"].isin(group.names)].groupby("j")["ratio"].mean()
                 axis.plot(places.index + 1, places, label=group.label, **marked(i))
             axis.axhline(1, color="black", linewidth=0.6)
             axis.set(title=BASES.get(base, base), xlabel="task")

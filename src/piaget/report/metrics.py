@@ -79,8 +79,8 @@ def _mean_by_run(lines: pd.DataFrame, values: pd.Series) -> pd.Series:
 
 def final_performance(rows: pd.DataFrame) -> pd.Series:
     """1/T sum_j a[T, j]"""
-    lines = by_task(rows)
-    return _mean_by_run(lines, lines["final"])
+    tasks = by_task(rows)
+    return _mean_by_run(tasks, tasks["final"])
 
 
 def final_by_subset(rows: pd.DataFrame) -> pd.DataFrame:
@@ -95,8 +95,8 @@ def final_by_subset(rows: pd.DataFrame) -> pd.DataFrame:
 
 def forward_performance(rows: pd.DataFrame) -> pd.Series:
     """1/T sum_j a[i(j), j]: right after each task was learned."""
-    lines = by_task(rows)
-    return _mean_by_run(lines, lines["first"])
+    tasks = by_task(rows)
+    return _mean_by_run(tasks, tasks["first"])
 
 
 def forgetting(rows: pd.DataFrame) -> pd.Series:
@@ -104,8 +104,7 @@ def forgetting(rows: pd.DataFrame) -> pd.Series:
 
     Never negative. (Chaudhry et al., 2018, with the last evaluation among those the best is taken of.)
     """
-    lines = _but_last(by_task(rows))
-    return _mean_by_run(lines, gain(lines["metric"], lines["best"], lines["final"]))
+    return _mean_gain(rows, "final", "best")
 
 
 def backward_transfer(rows: pd.DataFrame) -> pd.Series:
@@ -113,12 +112,14 @@ def backward_transfer(rows: pd.DataFrame) -> pd.Series:
 
     Negative: later tasks did harm. (Lopez-Paz and Ranzato, 2017.)
     """
-    lines = _but_last(by_task(rows))
-    return _mean_by_run(lines, gain(lines["metric"], lines["final"], lines["first"]))
+    return _mean_gain(rows, "first", "final")
 
 
-def _but_last(lines: pd.DataFrame) -> pd.DataFrame:
-    return lines[lines["j"] < lines.groupby("run")["j"].transform("max")]
+def _mean_gain(rows: pd.DataFrame, old: str, new: str) -> pd.Series:
+    """Over all tasks but the last."""
+    tasks = by_task(rows)
+    tasks = tasks[tasks["j"] < tasks.groupby("run")["j"].transform("max")]
+    return _mean_by_run(tasks, gain(tasks["metric"], tasks[new], tasks[old]))
 
 
 def forgetting_ratio(rows: pd.DataFrame) -> pd.DataFrame:
@@ -272,11 +273,7 @@ def compositionality(rows: pd.DataFrame) -> pd.DataFrame:
     not tell.
     """
     parts = pd.DataFrame(
-        {
-            "consistency": consistency(rows),
-            "concentration": concentration(rows),
-            "reuse": reuse_share(rows),
-        }
+        {"consistency": consistency(rows), "concentration": concentration(rows), "reuse": reuse_share(rows)}
     ).dropna()
     return parts.assign(score=parts.prod(axis=1) ** (1 / 3))
 

@@ -161,7 +161,7 @@ def components(contents: Contents) -> Table:
         "default.",
         ["stream", "method", "components", "paper", "verdict", "tried", "kept"],
     )
-    by_run = contents.candidates.groupby("run")["kept"]
+    by_run = contents.compute(metrics.candidates).groupby("run")["kept"]
     tried, kept = by_run.size(), by_run.sum()
     for group in contents.groups:
         structure, base, algorithm = group.first.parts
@@ -169,7 +169,7 @@ def components(contents: Contents) -> Table:
             continue
         known = paper()["components"].get(structure, {}).get(group.stream, {}).get(base)
         known = known if algorithm == "dynamic" and not group.variant else None
-        values = list(group.of(contents.components).values())
+        values = list(group.of(contents.compute(metrics.components)).values())
         judgement = verdict(values, known, TRIALS, True).replace("better", "more").replace("worse", "fewer")
         cells = [number(*group.summary(counts)) for counts in (tried, kept)]
         learned = number(*mean_and_error(values))
@@ -186,11 +186,12 @@ def reuse(contents: Contents) -> Table:
         "Removed: its weight is 0 at all depths, and the others' are scaled to sum to what they did.",
         ["stream", "method", "component", "tasks", "paper"],
     )
+    counts = contents.compute(metrics.reuse)
     for group in contents.groups:
         structure, base, algorithm = group.first.parts
         usual = structure == "soft-ordering" and base == "er" and not group.variant
         known = paper()["reuse"].get(algorithm, {}).get(group.stream, []) if usual else []
-        lines = contents.reuse[contents.reuse["run"].isin(group.names)]
+        lines = counts[counts["run"].isin(group.names)]
         for rank, tasks in lines.groupby("rank")["tasks"]:
             theirs = _reported(known[rank] if rank < len(known) else None, 2)
             ours = number(*mean_and_error(list(tasks)), 2)
@@ -225,8 +226,9 @@ def ratios(contents: Contents) -> Table:
         "streams, ten tasks from the first to the last, as in the paper.",
         ["stream", "method", *(str(i) for i in range(1, RATIOS + 1))],
     )
+    ratios = contents.compute(metrics.forgetting_ratio)
     for group in contents.groups:
-        lines = contents.ratios[contents.ratios["run"].isin(group.names)]
+        lines = ratios[ratios["run"].isin(group.names)]
         means = lines.groupby("j")["ratio"].mean()
         cells = [number(ratio, digits=2) for ratio in means.iloc[spread(len(means), RATIOS)]]
         table.add(group.position, group.stream, group.label, *cells, *[Cell()] * (RATIOS - len(cells)))

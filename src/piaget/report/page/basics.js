@@ -24,6 +24,8 @@ const range = (n) => Array.from({ length: n }, (_, i) => i);
 /** @type {<T>(value: T) => value is NonNullable<T>} */
 const known = (value) => value !== null && value !== undefined;
 
+const bytesOf = (base64) => Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+
 /** An element of page.html. */
 const part = (selector) => /** @type {HTMLElement} */ (document.querySelector(selector));
 

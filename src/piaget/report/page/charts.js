@@ -40,10 +40,7 @@ const heatColour = (t) =>
 /** @type {(from: [number, number], to: [number, number]) => (value: number) => number} */
 const scale = ([a, b], [p, q]) => (value) => p + ((value - a) / (b - a || 1)) * (q - p);
 
-/**
- * The least and the greatest value, with some room; `zero`: from zero.
- * @returns {[number, number]}
- */
+/** The least and the greatest value, with some room; `zero`: from zero. @returns {[number, number]} */
 function extent(values, { zero = false, room = 0.06 } = {}) {
   let [low, high] = zero ? [0, 0] : [Infinity, -Infinity];
   for (const value of values) {
@@ -56,11 +53,11 @@ function extent(values, { zero = false, room = 0.06 } = {}) {
   return [zero && low === 0 ? 0 : low - more, zero && high === 0 ? 0 : high + more];
 }
 
-/** Round numbers, about `n` of them, with as many digits as they need. */
-function ticks([low, high], n) {
+/** Round numbers, about `n` of them, with as many digits as they need; `least`: from one to the next. */
+function ticks([low, high], n, least = 0) {
   const rough = (high - low) / Math.max(n, 1);
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = power * ([1, 2, 5].find((each) => each * power >= rough * 0.999) ?? 10);
+  const step = Math.max(least, power * ([1, 2, 5].find((each) => each * power >= rough * 0.999) ?? 10));
   const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
   const first = Math.ceil(low / step - 1e-9);
   return range(Math.max(0, Math.floor(high / step + 1e-9) - first + 1))
@@ -119,7 +116,7 @@ class Chart {
     return this.add("text", { x, y, class: className }, fit(text, width));
   }
 
-  xAxis(domain, label, { marks = ticks(domain, (this.right - this.left) / 70) } = {}) {
+  xAxis(domain, label, { least = 0, marks = ticks(domain, (this.right - this.left) / 70, least) } = {}) {
     this.x = scale(domain, [this.left, this.right]);
     for (const { value, text } of marks) {
       const x = this.x(value);

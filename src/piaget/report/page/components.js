@@ -132,10 +132,7 @@ function candidatePanel({ s, tried }, width) {
   return panel(name, chart.node);
 }
 
-/**
- * What it took to be kept, in the runs of these candidates.
- * @param {Tried[]} tried
- */
+/** What it took to be kept, in the runs of these candidates. @param {Tried[]} tried */
 const thresholdsOf = (tried) => [...new Set(tried.map(({ run }) => run.threshold).filter(known))];
 
 figure({

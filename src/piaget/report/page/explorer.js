@@ -18,10 +18,7 @@ const asLearned = ({ shared }, weights, d, c) => (shared ? weights[d][c] : 1);
 const columnHeads = (names) =>
   element("thead", {}, element("tr", {}, element("td"), ...names.map((name) => element("th", { scope: "col" }, name))));
 
-/**
- * The matrix of sliders. `moved(d, c, a)` is called while one moves.
- * @param {ExplorerData} explorer
- */
+/** The matrix of sliders. `moved(d, c, a)` is called while one moves. @param {ExplorerData} explorer */
 function sliders(explorer, enabled, moved) {
   const { intensities, depth, components, shared } = explorer;
   const cells = range(components).map((c) => range(depth).map((d) => {
@@ -151,18 +148,11 @@ function gridExplorer(explorer, task, s) {
 
 // --- pictures, computed ---
 
-function floats(base64) {
-  const text = atob(base64);
-  const buffer = new Uint8Array(text.length);
-  for (let i = 0; i < text.length; i++) buffer[i] = text.charCodeAt(i);
-  return buffer;
-}
-
 /** The network of an explorer of pictures, as `NetworkData` describes it. Pixels are padded to a multiple of 4. */
 class Network {
   /** @param {NetworkData} network */
   constructor({ width, side, numbers }, components) {
-    const all = new Float32Array(floats(numbers).buffer);
+    const all = new Float32Array(bytesOf(numbers).buffer);
     let from = 0;
     const take = (n) => all.subarray(from, (from += n));
     this.width = width;
@@ -262,7 +252,7 @@ const picture = (label) => element("canvas", { role: "img", "aria-label": label,
 function pixelExplorer(explorer, task, network) {
   const learned = task.weights;
   const painter = new Painter(network);
-  const truth = task.truth ? floats(task.truth) : null;
+  const truth = task.truth ? bytesOf(task.truth) : null;
   const asItWas = painter.ink(learned);
   let weights, held; // `held`: what the moving slider found, so that it may come back to where it was
   const rightly = (ink) => {

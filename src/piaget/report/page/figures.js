@@ -25,12 +25,12 @@ function figure({ id, title, caption, when = true, choosers = {}, draw }) {
     key, panels, note, numbers.node);
   lazily(node, () => signatureOf(id, node), () => {
     panels.replaceChildren();
-    const made = draw(panels, controls);
+    const around = draw(panels, controls);
     panels.classList.add("drawn");
-    key.replaceChildren(...(made?.legend ? [made.legend] : []));
-    note.textContent = made ? made.note ?? "" : "Nothing here for what is chosen.";
+    key.replaceChildren(...(around?.legend ? [around.legend] : []));
+    note.textContent = around ? around.note ?? "" : "Nothing here for what is chosen.";
     note.hidden = !note.textContent;
-    numbers.update(made?.table ?? null);
+    numbers.update(around?.table ?? null);
   });
   figures.push(node);
 }
@@ -110,8 +110,9 @@ function performancePanel({ title, unit, digits, sign, lines }, width, mode) {
     const top = chart.top + i * row;
     if (narrow) chart.text(left, top + 14, labelOf(m), "name", width - left);
     else chart.text(left - 8, top + 21, labelOf(m), "name end", left - 8);
-    [{ name: "final", value: final, look: "" }, { name: "forward", value: forward, look: "hollow" }].forEach(({ name, value, look }, k) => {
+    Object.entries({ final, forward }).forEach(([name, value], k) => {
       if (!known(value.mean)) return;
+      const look = name === "forward" ? "hollow" : "";
       const y = top + (narrow ? 20 : 4) + 14 * k;
       const x = chart.x(value.mean);
       if (mode !== "points") chart.bar(zero, x, y, 12, `${methodClass(m)} ${look}`);
@@ -193,7 +194,7 @@ function curvePanel(s, { m, runs, x, xLabel, scores, starts, shown }, domain, wi
   const chart = new Chart(
     `${labelOf(m)} on ${streamName(s)}: score of each of ${count(shown.length, "task")} as training goes on.`,
     { width, height: 244, left: 44, right: 12, top: 36, bottom: 40 });
-  chart.xAxis(extent(x, { room: x.length > 1 ? 0.02 : 0.5 }), xLabel);
+  chart.xAxis(extent(x, { room: x.length > 1 ? 0.02 : 0.5 }), xLabel, { least: 1 });
   chart.yAxis(domain, unitOf(s));
   for (const start of starts) {
     const at = chart.x(start);
@@ -264,8 +265,7 @@ function forgettingPanel({ s, lines }, width) {
     `${name}: forgetting ratio of ${count(lines.length, "method")} by task position, ` +
       `from ${format(Math.min(...ratios), 2)} to ${format(Math.max(...ratios), 2)}.`,
     { width, height: 280, left: 46, right: 14, top: 22, bottom: 40 });
-  const marks = ticks([1, length], Math.min(length, (width - 60) / 40)).filter(({ value }) => Number.isInteger(value));
-  chart.xAxis([0.5, length + 0.5], "task position", { marks: length > 1 ? marks : [{ value: 1, text: "1" }] });
+  chart.xAxis([0.5, length + 0.5], "task position", { least: 1 });
   chart.yAxis(extent([1, ...ratios]), "ratio");
   chart.add("line", { class: "zero", x1: chart.left, x2: chart.right, y1: chart.y(1), y2: chart.y(1) });
   for (const { m, runs, points } of lines) {

@@ -18,10 +18,7 @@ const chosenRuns = () => report.runs.filter(isChosen);
 /** @type {(run: RunData, j: number) => boolean} */
 const taskChosen = (run, j) => chosen.tasks.has(run.taskIds[j]);
 
-/**
- * Positions of a run's chosen tasks.
- * @param {RunData} run
- */
+/** Positions of a run's chosen tasks. @param {RunData} run */
 const chosenTasks = (run) => [...run.tasks.keys()].filter((j) => taskChosen(run, j));
 
 /** @type {Map<string, RunData[]>} */
@@ -63,10 +60,7 @@ function performanceOf(s, m) {
   };
 }
 
-/**
- * Those with a number, the best first.
- * @type {<T extends { final: Mean }>(lines: T[], sign: number) => T[]}
- */
+/** Those with a number, the best first. @type {<T extends { final: Mean }>(lines: T[], sign: number) => T[]} */
 const ranked = (lines, sign) => lines.filter(({ final }) => known(final.mean))
   .sort((a, b) => sign * (Number(b.final.mean) - Number(a.final.mean)));
 
@@ -101,10 +95,7 @@ function taskNameAt(runs, j) {
   return names.size === 1 ? `${j + 1} ${[...names][0]}` : `task ${j + 1}`;
 }
 
-/**
- * How many chosen tasks need each component, most first.
- * @param {RunData} run
- */
+/** How many chosen tasks need each component, most first. @param {RunData} run */
 const reuse = (run) => (run.reused[0] ?? [])
   .map((_, c) => chosenTasks(run).filter((j) => run.reused[j][c]).length)
   .sort((a, b) => b - a);

@@ -32,7 +32,7 @@ function keyFigures() {
     ["methods", `${new Set(runs.map((run) => run.method)).size}`],
     ["seeds", `${new Set(runs.map((run) => run.seed)).size}`],
     ["time of all runs", report.total_time || "–"],
-    ["most memory of all runs", report.most_memory || "–"],
+    ["most memory", report.most_memory || "–"],
   ];
   return element("dl", { class: "facts" }, ...facts.map(([name, value]) =>
     element("div", {}, element("dt", {}, name), element("dd", {}, value))));
@@ -68,7 +68,7 @@ function sentence(s) {
   const much = format(Math.abs(lost), digits);
   const points = report.streams[s].metric === "accuracy" ? " points" : "";
   const change = Number(much) === 0 ? "forgotten nothing" : `${lost > 0 ? "lost" : "gained"} ${much}${points}`;
-  parts.push(` Since its tasks were learned, it has ${change} on average.`);
+  parts.push(` Since its tasks were learned, ${labelOf(best.m)} has ${change} on average.`);
   return element("li", {}, ...parts);
 }
 
@@ -90,20 +90,24 @@ function overview() {
 
 const concerns = (s, m) => (!known(s) || chosen.streams.has(s)) && (!known(m) || chosen.methods.has(m));
 
-/** @param {TableData} table */
-function givenTable({ id, title, caption, columns, rows, best, stream, method }) {
-  const bold = new Set(best.map(([r, c]) => `${r} ${c}`));
-  const place = element("div", { class: "given", id: `table-${id}` }, element("h3", {}, title));
+function lazyTable(place, id, content) {
   let table = null;
-  lazily(place, () => signatureOf("tables", place), () => {
+  lazily(place, () => signatureOf(id, place), () => {
     if (table) return table.update();
-    table = sortableTable({
-      name: title, caption, columns, rows,
-      isBest: (r, c) => bold.has(`${r} ${c}`), isShown: (r) => concerns(stream[r], method[r]),
-    });
+    table = sortableTable(content);
     place.append(table.node);
   });
   return place;
+}
+
+/** @param {TableData} table */
+function reportTable({ id, title, caption, columns, rows, best, stream, method }) {
+  const bold = new Set(best.map(([r, c]) => `${r} ${c}`));
+  const place = element("div", { class: "given", id: `table-${id}` }, element("h3", {}, title));
+  return lazyTable(place, "tables", {
+    name: title, caption, columns, rows,
+    isBest: (r, c) => bold.has(`${r} ${c}`), isShown: (r) => concerns(stream[r], method[r]),
+  });
 }
 
 /** Links lead to files beside the page only. */
@@ -122,23 +126,16 @@ function runDetails(run) {
 }
 
 function runsTable() {
-  const place = element("div");
-  let table = null;
-  lazily(place, () => signatureOf("runs", place), () => {
-    if (table) return table.update();
-    table = sortableTable({
-      name: "Runs", caption: "Every run is one stream, method and seed.",
-      columns: ["Stream", "Method", "Seed", "Status", "Time", "Steps", "Memory", "Components"],
-      rows: report.runs.map((run) => [
-        streamName(run.stream), labelOf(run.method), `${run.seed}`, run.status,
-        run.time, run.steps, run.memory, format(run.components, 0),
-      ]),
-      isShown: (r) => isChosen(report.runs[r]),
-      details: (r) => runDetails(report.runs[r]),
-    });
-    place.append(table.node);
+  return lazyTable(element("div"), "runs", {
+    name: "Runs", caption: "Every run is one stream, method and seed.",
+    columns: ["Stream", "Method", "Seed", "Status", "Time", "Steps", "Memory", "Components"],
+    rows: report.runs.map((run) => [
+      streamName(run.stream), labelOf(run.method), `${run.seed}`, run.status,
+      run.time, run.steps, run.memory, format(run.components, 0),
+    ]),
+    isShown: (r) => isChosen(report.runs[r]),
+    details: (r) => runDetails(report.runs[r]),
   });
-  return place;
 }
 
 // --- everything ---
@@ -188,7 +185,7 @@ function start() {
   part("#top").append(...header());
   part("#main").append(
     overview(),
-    ...(tables.length ? [section("tables", "Tables", ...tables.map(givenTable))] : []),
+    ...(tables.length ? [section("tables", "Tables", ...tables.map(reportTable))] : []),
     ...(runs.length ? [section("figures", "Figures", ...figures)] : []),
     ...(explorers.length ? [section("explorer", "Component explorer", explorerSection())] : []),
     ...(runs.length ? [section("runs", "Runs", runsTable())] : []),

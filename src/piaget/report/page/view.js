@@ -6,8 +6,7 @@ const report = await unpacked(document.getElementById("data").textContent);
 
 /** JSON, compressed, in base64: as the page was given it. */
 async function unpacked(text) {
-  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const stream = new Blob([bytesOf(text)]).stream().pipeThrough(new DecompressionStream("gzip"));
   return JSON.parse(await new Response(stream).text());
 }
 
@@ -81,8 +80,8 @@ function choose(kind, positions) {
 
 /** What a figure depends on: everything chosen, its own options, and its width. */
 function signatureOf(id, node) {
-  const own = [...options].filter(([key]) => key in KINDS || key.startsWith(`${id}-`));
-  return `${own.join(" ")} ${node.clientWidth}`;
+  const relevant = [...options].filter(([key]) => key in KINDS || key.startsWith(`${id}-`));
+  return `${relevant.join(" ")} ${node.clientWidth}`;
 }
 
 /** A select, kept in the address as `key`. It is updated in place, so that it keeps the focus. */
@@ -124,8 +123,8 @@ function checkboxes(kind) {
 function grouped(kind, labelled) {
   if (kind !== "tasks" || report.streams.length < 2) return labelled;
   return report.streams.flatMap((stream, s) => {
-    const own = labelled.filter((_, i) => tasks[i].stream === s);
-    return own.length ? [element("p", { class: "of" }, stream.name), ...own] : [];
+    const boxes = labelled.filter((_, i) => tasks[i].stream === s);
+    return boxes.length ? [element("p", { class: "of" }, stream.name), ...boxes] : [];
   });
 }
 
@@ -157,7 +156,7 @@ function choosing() {
       for (const [i, box] of boxes.entries()) box.checked = chosen[kind].has(i);
     summary.textContent = Object.entries(KINDS).map(([kind, { length }]) => {
       const { size } = chosen[kind];
-      return `${size === length ? length : `${size} of ${length}`} ${kind}`;
+      return `${size === length ? length : `${size} of ${length}`} ${length === 1 ? kind.slice(0, -1) : kind}`;
     }).join(" · ");
   };
   return { node, update };
