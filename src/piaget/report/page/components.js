@@ -205,22 +205,22 @@ figure({
   draw(panels, controls) {
     const s = streamFor(controls.stream, (run) => run.reused.length);
     if (s === undefined) return null;
-    const tried = chosenMethods().map((m) => {
+    const shown = chosenMethods().map((m) => {
       const sorted = countedRuns(s, m).filter((run) => run.reused.length).map(reuse);
       const size = Math.max(0, ...sorted.map((each) => each.length));
       return { m, ranks: range(size).map((c) => meanAndError(sorted.map((each) => each[c]))) };
     }).filter(({ ranks }) => ranks.length);
-    if (!tried.length) return null;
-    const tops = tried.flatMap(({ ranks }) => ranks.map(({ mean: middle, error }) => (middle ?? 0) + (error ?? 0)));
+    if (!shown.length) return null;
+    const tops = shown.flatMap(({ ranks }) => ranks.map(({ mean: middle, error }) => (middle ?? 0) + (error ?? 0)));
     const most = Math.max(1, ...tops) * 1.05;
-    const width = columnsFor(panels, tried.length, 260);
-    panels.append(...tried.map((each) => reusePanel(each, most, width)));
+    const width = columnsFor(panels, shown.length, 260);
+    panels.append(...shown.map((each) => reusePanel(each, most, width)));
     return {
       note: noteOnRuns(),
       table: {
         caption: `Number of tasks that need a component, ${streamName(s)}.`,
         columns: ["Method", "Component", "Tasks", "Seeds"],
-        rows: tried.flatMap(({ m, ranks }) => ranks.map((value, c) =>
+        rows: shown.flatMap(({ m, ranks }) => ranks.map((value, c) =>
           [labelOf(m), `${c}`, withError(value, 1), `${value.n}`])),
       },
     };

@@ -12,9 +12,6 @@ const mixed = ({ shared }, { usable }, before, c, a) => {
   return before.map((weight, o) => (o === c ? a : (1 - a) * (rest > 0 ? weight / rest : equal(o))));
 };
 
-/** Where a slider stands as learned: at the weight itself, or (linear combinations) at once the weight. */
-const asLearned = ({ shared }, weights, d, c) => (shared ? weights[d][c] : 1);
-
 const columnHeads = (names) =>
   element("thead", {}, element("tr", {}, element("td"), ...names.map((name) => element("th", { scope: "col" }, name))));
 
@@ -62,14 +59,14 @@ function gridExplorer(explorer, task, s) {
   const curve = element("div", { class: "panel" });
   const numbers = numbersBelow("Component explorer");
   let now = null; // {d, c, a}
-  const home = (d, c) => asLearned(explorer, learned, d, c);
+  const home = (d, c) => (explorer.shared ? learned[d][c] : 1); // where a slider stands as learned
   const reset = () => learned.forEach((weights, d) => weights.forEach((_, c) => matrix.set(d, c, home(d, c))));
 
   /** What is known of one slider, with the learned point among the grid's. */
   function pointsOf(d, c) {
-    const points = new Map(explorer.intensities.map((a, i) => [a, task.scores?.[d]?.[c]?.[i]]));
-    points.set(home(d, c), task.score);
-    return [...points].flatMap(([a, y]) => (known(y) ? [[a, y]] : [])).sort((p, q) => p[0] - q[0]);
+    const grid = explorer.intensities.map((a, i) => ({ a, y: task.scores?.[d]?.[c]?.[i] }));
+    return [...grid.filter(({ a }) => Math.abs(a - home(d, c)) > 0.0005), { a: home(d, c), y: task.score }]
+      .flatMap(({ a, y }) => (known(y) ? [[a, y]] : [])).sort((p, q) => p[0] - q[0]);
   }
 
   function drawWeights(d, weights) {

@@ -60,31 +60,26 @@ const methodLegend = (methods) =>
 // --- final and forward performance ---
 
 function performanceGroups(mode) {
-  const lineOf = (s) => (m) => ({ m, ...performanceOf(s, m), paper: paperOf(s, m) });
+  const methods = chosenMethods();
   if (mode !== "gain")
     return chosenStreams().map((s) => ({
       title: streamName(s), unit: unitOf(s), digits: digitsOf(s), sign: signOf(s),
-      lines: chosenMethods().map(lineOf(s)),
+      lines: methods.map((m) => ({ m, ...performanceOf(s, m), paper: paperOf(s, m) })),
     }));
-  const streams = chosenStreams().filter((s) => hasBaseline(s));
-  const gains = streams.map((s) => chosenMethods().map((m) => gainsOf(s, m)));
-  const group = (title, of) => ({
+  const streams = chosenStreams().filter(hasBaseline);
+  const gains = streams.map((s) => methods.map((m) => gainsOf(s, m)));
+  const group = (title, averages) => ({
     title, unit: "gain in %", digits: 1, sign: 1,
-    lines: chosenMethods().map((m, i) => ({ m, ...of(i), paper: null })),
+    lines: methods.map((m, i) => ({ m, ...summary(averages(i)), paper: null })),
   });
-  const summary = (values) => ({
-    final: meanAndError(values.map((gain) => gain.final)), forward: meanAndError(values.map((gain) => gain.forward)),
-  });
-  const single = streams.map((s, k) => group(streamName(s), (i) => summary([...gains[k][i].values()])));
+  const single = streams.map((s, k) => group(streamName(s), (i) => [...gains[k][i].values()]));
   if (streams.length < 2) return single;
   // As in the paper: each seed's mean over all streams.
-  const overall = group("Mean over the streams", (i) => {
-    const common = seeds.filter((seed) => gains.every((stream) => stream[i].has(seed)));
-    return summary(common.map((seed) => ({
+  const overall = group("Mean over the streams", (i) =>
+    seeds.filter((seed) => gains.every((stream) => stream[i].has(seed))).map((seed) => ({
       final: mean(gains.map((stream) => stream[i].get(seed).final)),
       forward: mean(gains.map((stream) => stream[i].get(seed).forward)),
     })));
-  });
   return [overall, ...single];
 }
 
@@ -291,7 +286,7 @@ figure({
     const groups = chosenStreams().map((s) => ({
       s,
       lines: chosenMethods().map((m) => ({ m, runs: countedRuns(s, m) }))
-        .map((line) => ({ ...line, points: byPosition(line.runs, (run, j) => run.ratio[j]) }))
+        .map((line) => ({ ...line, points: ratiosByPosition(line.runs) }))
         .filter(({ points }) => points.some((point) => point.n)),
     })).filter(({ lines }) => lines.length);
     if (!groups.length) return null;

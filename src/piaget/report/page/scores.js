@@ -21,44 +21,33 @@ const taskChosen = (run, j) => chosen.tasks.has(run.taskIds[j]);
 /** Positions of a run's chosen tasks. @param {RunData} run */
 const chosenTasks = (run) => [...run.tasks.keys()].filter((j) => taskChosen(run, j));
 
-/** @type {Map<string, RunData[]>} */
-const byMethod = new Map();
-for (const run of report.runs) {
-  const key = `${run.stream} ${run.method}`;
-  byMethod.set(key, [...(byMethod.get(key) ?? []), run]);
-}
-const runsOf = (s, m) => (byMethod.get(`${s} ${m}`) ?? []).filter(seedChosen);
-const countedRuns = (s, m) => runsOf(s, m).filter((run) => run.counted);
+const countedRuns = (s, m) =>
+  report.runs.filter((run) => run.counted && run.stream === s && run.method === m && seedChosen(run));
 
 function noteOnRuns() {
   const out = chosenRuns().filter((run) => !run.counted).length;
   const early = new Set(chosenRuns().filter((run) => run.counted && run.status !== "done").map((run) => run.stream));
-  return [
-    out ? `${count(out, "unfinished run")} left out.` : "",
-    early.size
-      ? `No run is finished on ${[...early].map(streamName).join(", ")}: numbers are of the tasks learned so far.`
-      : "",
-  ].join(" ").trim();
+  const names = [...early].map(streamName).join(", ");
+  return (out ? `${count(out, "unfinished run")} left out. ` : "") +
+    (names ? `No run is finished on ${names}: numbers are of the tasks learned so far.` : "");
 }
 
-/**
- * The mean over chosen tasks: null if there are none, NaN if a score is not a number.
- * @param {RunData} run
- * @param {(number | null)[]} scores
- */
-function averageOf(run, scores) {
-  const values = chosenTasks(run).map((j) => scores[j]);
-  return values.every(known) ? mean(values) : NaN;
+/** @typedef {{ final: number | null, forward: number | null }} Averages: means over chosen tasks */
+
+/** Null if no task is chosen, NaN if a score is not a number. @type {(run: RunData) => Averages} */
+function averagesOf(run) {
+  const average = (scores) => (scores.every(known) ? mean(scores) : NaN);
+  const [final, first] = [run.final, run.first].map((scores) => chosenTasks(run).map((j) => scores[j]));
+  return { final: average(final), forward: average(first) };
 }
 
-/** Mean over tasks, then mean and standard error over seeds. */
-function performanceOf(s, m) {
-  const runs = countedRuns(s, m);
-  return {
-    final: meanAndError(runs.map((run) => averageOf(run, run.final))),
-    forward: meanAndError(runs.map((run) => averageOf(run, run.first))),
-  };
-}
+/** Mean and standard error over seeds. @param {Averages[]} averages */
+const summary = (averages) => ({
+  final: meanAndError(averages.map(({ final }) => final)),
+  forward: meanAndError(averages.map(({ forward }) => forward)),
+});
+
+const performanceOf = (s, m) => summary(countedRuns(s, m).map(averagesOf));
 
 /** Those with a number, the best first. @type {<T extends { final: Mean }>(lines: T[], sign: number) => T[]} */
 const ranked = (lines, sign) => lines.filter(({ final }) => known(final.mean))
@@ -74,20 +63,18 @@ function gainsOf(s, m) {
   const gains = new Map();
   for (const run of countedRuns(s, m)) {
     const reference = report.runs[run.reference ?? -1];
-    const base = reference && averageOf(reference, reference.final);
+    const base = reference && averagesOf(reference).final;
     if (!known(base)) continue;
     const gain = (score) => (known(score) ? (100 * signOf(s) * (score - base)) / (base || NaN) : null);
-    gains.set(run.seed, { forward: gain(averageOf(run, run.first)), final: gain(averageOf(run, run.final)) });
+    const { final, forward } = averagesOf(run);
+    gains.set(run.seed, { final: gain(final), forward: gain(forward) });
   }
   return gains;
 }
 
-/** The mean over runs at each position, of chosen tasks; runs may have their tasks in different orders. */
-function byPosition(runs, value) {
-  const length = Math.max(0, ...runs.map((run) => run.tasks.length));
-  return range(length).map((j) =>
-    meanAndError(runs.map((run) => (taskChosen(run, j) ? value(run, j) : null))));
-}
+/** Of chosen tasks, the mean over runs at each position; runs may have their tasks in different orders. */
+const ratiosByPosition = (runs) => range(Math.max(0, ...runs.map((run) => run.tasks.length)))
+  .map((j) => meanAndError(runs.map((run) => (taskChosen(run, j) ? run.ratio[j] : null))));
 
 /** The name of the task at a position, if all runs have the same there. */
 function taskNameAt(runs, j) {
