@@ -54,7 +54,7 @@ def sample_report(tasks: int = 6, seeds: int = 4, streams: int = 2, repeats: int
     curves = [_curve(draw, run, seeds) for run in runs if run["stream"] == 0 and run["seed"] == 0]
     return {
         "title": "Objects and schools: five algorithms",
-        "made": "2024-05-06",
+        "date": "2024-05-06",
         "version": "0.1.0",
         "command": "piaget report results/sample --out report.html",
         "total_time": "3.2 h",
@@ -64,7 +64,7 @@ def sample_report(tasks: int = 6, seeds: int = 4, streams: int = 2, repeats: int
         "methods": methods,
         "runs": runs,
         "curves": curves,
-        "pairs": [{"stream": 0, "method": 0, "other": 3, "seeds": 3, "p": 0.0123}],
+        "pairs": [{"stream": 0, "method": 0, "other": 3, "seeds": 3, "p": 0.0123, "significant": True}],
         "tables": [_final_table(all_streams, methods), _cost_table()],
         "explorers": [_grid(draw, runs[0]), _pixels(draw)],
         "paper": [(0, m, METHODS[m][2] - 0.9, 0.6) for m in range(5)],

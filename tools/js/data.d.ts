@@ -63,6 +63,7 @@ interface PairData {
   other: number;
   seeds: number;
   p: number;
+  significant: boolean;
 }
 interface TableData {
   id: string;
@@ -98,7 +99,7 @@ interface ExplorerData {
 }
 interface ReportData {
   title: string;
-  made: string;
+  date: string;
   version: string;
   command: string;
   notes: (string)[];

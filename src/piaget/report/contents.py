@@ -70,13 +70,13 @@ class Contents:
         return self.compute(metrics.forward_performance)
 
     def compute(self, metric: Callable[[pd.DataFrame], T]) -> T:
-        """A function of metrics.py, of all runs, computed once."""
+        """What a function of metrics.py gives for the rows of all runs, computed once."""
         if metric not in self._computed:
             self._computed[metric] = metric(self.rows)
         return self._computed[metric]
 
     def of(self, run: str, metric: Callable[[pd.DataFrame], pd.DataFrame] | None = None) -> pd.DataFrame:
-        """Its lines about one run (or the run's rows): looked up, since there may be hundreds of runs."""
+        """The lines about one run of what `compute` gives, or its rows: looked up, as runs may be many."""
         lines = self.rows if metric is None else self.compute(metric)
         if metric not in self._by_run:
             self._by_run[metric] = dict(tuple(lines.groupby("run", sort=False)))

@@ -20,7 +20,7 @@ from piaget.report.explorer import rounded
 from piaget.report.forms import Cell, Table
 from piaget.report.groups import Group
 from piaget.report.reading import RunFolder
-from piaget.report.statistics import spread
+from piaget.report.statistics import LEVEL, spread
 from piaget.report.tables import cost_cells
 
 POINTS = 300  # of a learning curve, at most
@@ -44,7 +44,7 @@ class Describer:
         )
         return data.ReportData(
             title=title,
-            made=datetime.date.today().isoformat(),
+            date=datetime.date.today().isoformat(),
             version=piaget.__version__,
             command=command,
             notes=list(contents.results.notes),
@@ -158,8 +158,16 @@ class Describer:
         pairs = []
         for ours, theirs, test in self.contents.differences:
             (stream, method), (_, other) = self.position(ours), self.position(theirs)
-            p = round(test.p, 4)
-            pairs.append(data.PairData(stream=stream, method=method, other=other, seeds=test.seeds, p=p))
+            pairs.append(
+                data.PairData(
+                    stream=stream,
+                    method=method,
+                    other=other,
+                    seeds=test.seeds,
+                    p=round(test.p, 4),
+                    significant=test.p < LEVEL,
+                )
+            )
         return pairs
 
     def table(self, table: Table) -> data.TableData:

@@ -44,9 +44,9 @@ def open_run(run: RunFolder, data_dir: str | None) -> OpenedRun:
     return OpenedRun(run, learner, tasks)
 
 
-def explorers(contents: Contents, data_dir: str | None, notes: list[str]) -> list[ExplorerData]:
+def explore(contents: Contents, data_dir: str | None, notes: list[str]) -> list[ExplorerData]:
     """One for the first finished run of every method that has structures."""
-    made = []
+    explorers = []
     for group in contents.groups:
         run = next((run for run in group.runs if run.done), None)
         if run is None or not run.has_components:
@@ -62,7 +62,7 @@ def explorers(contents: Contents, data_dir: str | None, notes: list[str]) -> lis
         except (PiagetError, OSError) as error:
             notes.append(f"no component explorer for {run.name}: {error}")
             continue
-        explorer = ExplorerData(
+        described = ExplorerData(
             run=contents.positions[run.name],
             depth=len(tasks[0]["weights"]),
             components=learner.components,
@@ -71,8 +71,8 @@ def explorers(contents: Contents, data_dir: str | None, notes: list[str]) -> lis
             tasks=tasks,
             network=network,
         )
-        made.append(explorer)
-    return made
+        explorers.append(described)
+    return explorers
 
 
 def grid_task(learner: Learner, task: Task, unit: float) -> ExplorerTaskData:

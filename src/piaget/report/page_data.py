@@ -101,6 +101,7 @@ class PairData(TypedDict):
     other: int
     seeds: int
     p: float
+    significant: bool  # at 5 %
 
 
 class TableData(TypedDict):
@@ -167,7 +168,7 @@ class ReportData(TypedDict):
     """Everything."""
 
     title: str
-    made: str  # date
+    date: str  # on which it was made
     version: str
     command: str  # that made the report
     notes: list[str]  # what is missing, and why

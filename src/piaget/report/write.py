@@ -16,7 +16,7 @@ from piaget.knowledge.storage import write_atomically
 from piaget.report import pixels
 from piaget.report.contents import Contents
 from piaget.report.describe import Describer
-from piaget.report.explorer import explorers
+from piaget.report.explorer import explore
 from piaget.report.figures import figures
 from piaget.report.forms import FORMS, Table, as_markdown
 from piaget.report.page import page
@@ -54,8 +54,8 @@ def report(
     say("exploring components")
     for name, figure in pixels.figures(contents.groups, data_dir):
         _save(figure, out / "figures" / _plain(name))
-    sliders = explorers(contents, data_dir, results.notes)
-    data = Describer(contents, out).report(all_tables, sliders, title=title, command=command)
+    explorers = explore(contents, data_dir, results.notes)
+    data = Describer(contents, out).report(all_tables, explorers, title=title, command=command)
     _write(out / "report.html", page(data).encode())
     return all_tables, results.notes
 

@@ -9,10 +9,10 @@ function section(id, title, ...children) {
 }
 
 function header() {
-  const { title, made, version, command, notes } = report;
+  const { title, date, version, command, notes } = report;
   return [
     element("h1", {}, title),
-    element("p", { class: "muted" }, `${made} · piaget ${version}`),
+    element("p", { class: "muted" }, `${date} · piaget ${version}`),
     commandLine(command),
     notes.length
       ? element("aside", { class: "notes", "aria-label": "Notes" },
@@ -45,7 +45,7 @@ function significance(s, m, n) {
   if (!pair || chosen.seeds.size < seeds.length || tasks.some(({ stream }, i) => stream === s && !chosen.tasks.has(i)))
     return "";
   const p = pair.p < 0.0001 ? "p < 0.0001" : `p = ${format(pair.p, 4)}`;
-  return `: ${pair.p < 0.05 ? "a" : "no"} significant difference (paired t-test over ${count(pair.seeds, "seed")}, ${p})`;
+  return `: ${pair.significant ? "a" : "no"} significant difference (paired t-test over ${count(pair.seeds, "seed")}, ${p})`;
 }
 
 /** In words: which method is best on a stream, how sure that is, and what it forgot. */
