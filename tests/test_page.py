@@ -247,9 +247,9 @@ class Browser:
     def wait(self, script: str, *arguments):
         """The first true result."""
         for _ in range(1200):  # a busy machine may take long
-            found = self.run(script, *arguments)
-            if found:
-                return found
+            result = self.run(script, *arguments)
+            if result:
+                return result
             time.sleep(0.05)
         raise AssertionError(f"never true: {script}")
 
@@ -301,9 +301,9 @@ class Browser:
 
 @pytest.fixture
 def browser(driver, addresses):
-    found = Browser(driver, addresses)
-    yield found
-    found.clean()
+    result = Browser(driver, addresses)
+    yield result
+    result.clean()
 
 
 def test_everything_is_drawn_and_named(browser):
@@ -394,6 +394,21 @@ def test_gains_are_those_of_the_metrics(browser, stream):
     for method in range(5):
         of_method = [gains[str(report["runs"].index(run))] for run in runs_of(report, stream, method)]
         assert lines[method][4] == shown(of_method)
+
+
+def test_gains_over_all_streams_are_means_of_each_seeds(browser):
+    report = sample_report()
+    browser.open(view="performance-as=gain")
+    overall = [line for line in browser.numbers("performance") if line[0] == "Mean over the streams"]
+    for method in range(5):
+        by_seed: dict[int, list[float]] = {}
+        for stream, sign in ((0, 1), (1, -1)):
+            for run in runs_of(report, stream, method):
+                base = mean(report["runs"][run["reference"]]["final"])
+                by_seed.setdefault(run["seed"], []).append(100 * sign * (mean(run["final"]) / base - 1))
+        everywhere = [mean(gains) for gains in by_seed.values() if len(gains) == 2]
+        assert overall[method][2] == f"{len(everywhere)}"
+        assert overall[method][4] == shown(everywhere)
 
 
 def test_a_page_and_the_tables_have_the_same_numbers(driver, tmp_path):

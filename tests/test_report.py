@@ -144,11 +144,11 @@ def test_the_same_runs_give_the_same_files(results, report, tmp_path):
 
 def test_the_terminal_shows_the_first_tables(results, tmp_path, capsys):
     assert main(["report", str(results), "--out", str(tmp_path)]) == 0
-    said = capsys.readouterr()
-    assert "Final performance beside the paper's" in said.out
-    assert "NFT Dyn. + Comp." in said.out
-    assert "Differences between methods" not in said.out
-    assert said.out.endswith(f"Report: {tmp_path / 'report.html'}\n")
+    printed = capsys.readouterr()
+    assert "Final performance beside the paper's" in printed.out
+    assert "NFT Dyn. + Comp." in printed.out
+    assert "Differences between methods" not in printed.out
+    assert printed.out.endswith(f"Report: {tmp_path / 'report.html'}\n")
     assert main(["report", str(results), "--out", str(tmp_path), "--all"]) == 0
     assert "Differences between methods" in capsys.readouterr().out
 
@@ -256,18 +256,18 @@ def test_damaged_runs_are_left_out_with_a_note(copy, capsys):
     (paths[2] / "rows.csv").write_text(",".join(COLUMNS) + "\n")
     (paths[3] / "rows.csv").unlink()
     assert main(["report", str(copy)]) == 0
-    said = capsys.readouterr().err
-    assert said.count("left out") == 4
-    assert "run.json cannot be read" in said
-    assert "expected stream, method" in said
-    assert "has no scores yet" in said
+    printed = capsys.readouterr().err
+    assert printed.count("left out") == 4
+    assert "run.json cannot be read" in printed
+    assert "expected stream, method" in printed
+    assert "has no scores yet" in printed
 
 
 def test_a_run_that_is_there_twice_counts_once(results, copy):
-    found = read([results, copy])
-    groups = group(found)
+    result = read([results, copy])
+    groups = group(result)
     assert [len(one.runs) for one in groups] == [3, 3, 3]
-    assert sum("is the same as" in text for text in found.notes) == 9
+    assert sum("is the same as" in text for text in result.notes) == 9
 
 
 def test_what_is_no_folder_of_runs(tmp_path, capsys):
@@ -492,7 +492,7 @@ def test_the_picture_at_the_learned_intensity_is_the_learners(pictures, small_da
     opened = explorer.open_run(run, str(small_data))
     task = opened.tasks[-1]
     learned = float(opened.learner.structures()[task.name][1, 2])
-    found = explorer.pictures(opened, task, 1, [0.0, learned])
+    result = explorer.pictures(opened, task, 1, [0.0, learned])
     expected = opened.learner.predict_proba(task.train.x, task)[:, 1].reshape(28, 28)
-    np.testing.assert_allclose(found[2, 1], expected, atol=1e-5)
-    assert not np.allclose(found[2, 0], expected)
+    np.testing.assert_allclose(result[2, 1], expected, atol=1e-5)
+    assert not np.allclose(result[2, 0], expected)
