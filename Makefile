@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test lint unit browser results bench clean
+.PHONY: run test lint js unit browser results bench clean
 
 run: $(READY)
 	$(BIN)/piaget sweep objects-random --adaptations er --seeds 3 --out results/objects
@@ -14,10 +14,17 @@ run: $(READY)
 
 test: lint unit
 
-lint: $(READY)
+lint: $(READY) js
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+# The scripts of the report's page, by TypeScript's checker, against the types of its data.
+js:
+	@if command -v npm >/dev/null; then \
+	  cd tools/js && { [ node_modules/.package-lock.json -nt package-lock.json ] || npm ci --silent; } && npm run --silent check; \
+	else echo "Without npm, the scripts of the report's page are not checked."; fi
 
 # Two workers, one a core (tests/conftest.py says which tests stay together).
 WORKERS ?= 2
@@ -47,4 +54,4 @@ $(READY): pyproject.toml constraints.txt
 	touch $(READY)
 
 clean:
-	rm -rf $(VENV) results .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) results tools/js/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis

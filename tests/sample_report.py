@@ -11,15 +11,15 @@ import struct
 from typing import Any
 
 from piaget.report.page_data import (
-    Candidate,
-    Curve,
-    Explorer,
-    ExplorerTask,
-    Method,
-    Report,
-    Run,
-    Stream,
-    Table,
+    CandidateData,
+    CurveData,
+    ExplorerData,
+    ExplorerTaskData,
+    MethodData,
+    ReportData,
+    RunData,
+    StreamData,
+    TableData,
 )
 
 HOSTILE_TASK = "<img src=x onerror=alert(1)>"
@@ -37,11 +37,11 @@ METHODS = [
 ]
 
 
-def sample_report(tasks: int = 6, seeds: int = 4, streams: int = 2, repeats: int = 1) -> Report:
+def sample_report(tasks: int = 6, seeds: int = 4, streams: int = 2, repeats: int = 1) -> ReportData:
     """`repeats`: of the five methods, as variants. The last run of the first method is unfinished."""
     draw = random.Random(0)
-    methods = [_method(*row[:2], variant) for variant in range(repeats) for row in METHODS]
-    all_streams: list[Stream] = [_stream(s) for s in range(streams)]
+    methods = [_method(base, algorithm, i) for i in range(repeats) for base, algorithm, *_ in METHODS]
+    all_streams: list[StreamData] = [_stream(s) for s in range(streams)]
     runs = [
         _run(draw, s, m, seed, tasks, unfinished=(s, m, seed) == (0, 0, seeds - 1) and tasks > 1)
         for s in range(streams)
@@ -54,50 +54,70 @@ def sample_report(tasks: int = 6, seeds: int = 4, streams: int = 2, repeats: int
     curves = [_curve(draw, run, seeds) for run in runs if run["stream"] == 0 and run["seed"] == 0]
     return {
         "title": "Objects and schools: five algorithms",
-        "made": "2024-05-06",
+        "date": "2024-05-06",
         "version": "0.1.0",
         "command": "piaget report results/sample --out report.html",
+        "total_time": "3.2 h",
+        "most_memory": "1,204 MB",
         "notes": ["No numbers of the paper for the second stream.", HOSTILE_NOTE],
         "streams": all_streams,
         "methods": methods,
         "runs": runs,
         "curves": curves,
+        "pairs": [{"stream": 0, "method": 0, "other": 3, "seeds": 3, "p": 0.0123, "significant": True}],
         "tables": [_final_table(all_streams, methods), _cost_table()],
         "explorers": [_grid(draw, runs[0]), _pixels(draw)],
         "paper": [(0, m, METHODS[m][2] - 0.9, 0.6) for m in range(5)],
     }
 
 
-def empty_report() -> Report:
+def empty_report() -> ReportData:
     """No runs at all."""
     report = sample_report()
     return {**report, "runs": [], "curves": [], "tables": [], "explorers": [], "paper": [], "notes": []}
 
 
-def small_report() -> Report:
+def small_report() -> ReportData:
     """One run with one task, and nothing else known of it."""
     report = sample_report(tasks=1, seeds=1, streams=1)
-    run: Run = {**report["runs"][0], "structures": None, "removed": None, "candidates": []}
+    run: RunData = {**report["runs"][0], "structures": [], "uses": [[]], "reused": [], "candidates": []}
     return {**report, "runs": [run], "curves": [], "tables": [], "explorers": [], "paper": []}
 
 
-def _stream(s: int) -> Stream:
+def odd_report() -> ReportData:
+    """Where a page could compute something else than Python does: a score that is not a number, a method with
+    another threshold, all the weight on one component of an initial task of a run that has grown."""
+    report = sample_report()
+    runs = [run for run in report["runs"] if (run["stream"], run["method"]) == (0, 1)]
+    runs[0]["final"][0] = runs[0]["ratio"][0] = None
+    report["runs"][0]["ratio"][:2] = [1.0, None]  # 0 / 0, and 0.5 / 0
+    for run in report["runs"]:
+        run["threshold"] = 0.2 if run["seed"] == 1 and run["candidates"] else run["threshold"]
+    task = report["explorers"][0]["tasks"][0]
+    task["weights"][0] = [1.0] + [0.0] * (len(task["weights"][0]) - 1)
+    return report
+
+
+def _stream(s: int) -> StreamData:
     if s % 2:
         name = HOSTILE_STREAM if s == 1 else f"schools-{s}"
-        return {"name": name, "metric": "rmse", "unit": "rmse", "higher_is_better": False}
+        return {"name": name, "metric": "rmse", "unit": "rmse", "digits": 2, "higher_is_better": False}
     name = "objects-random" if s == 0 else f"objects-{s}"
-    return {"name": name, "metric": "accuracy", "unit": "accuracy in %", "higher_is_better": True}
+    return {
+        "name": name,
+        "metric": "accuracy",
+        "unit": "accuracy in %",
+        "digits": 1,
+        "higher_is_better": True,
+    }
 
 
-def _method(base: str, algorithm: str, variant: int) -> Method:
+def _method(base: str, algorithm: str, variant: int) -> MethodData:
     changed = f"adapt_every={variant * 10}" if variant else ""
     structure = "monolithic" if algorithm == "No Comp." else "soft-ordering"
     return {
         "name": f"{structure}/{base.lower()}/{algorithm.lower()}",
-        "structure": structure,
-        "base": base,
         "algorithm": algorithm,
-        "variant": changed,
         "label": f"{base} {algorithm} {changed}".strip(),
     }
 
@@ -107,7 +127,7 @@ def _score(s: int, accuracy: float) -> float:
     return round(accuracy, 2) if s % 2 == 0 else round(10 + (92 - accuracy) / 6, 3)
 
 
-def _run(draw: random.Random, s: int, m: int, seed: int, tasks: int, unfinished: bool) -> Run:
+def _run(draw: random.Random, s: int, m: int, seed: int, tasks: int, unfinished: bool) -> RunData:
     base, algorithm, level, forgotten, dynamic = METHODS[m % 5]
     names = [HOSTILE_TASK if j == 2 else f"{_stream(s)['name'].split()[0]}-{j:02}" for j in range(tasks)]
     initial = min(INITIAL, tasks)
@@ -123,7 +143,7 @@ def _run(draw: random.Random, s: int, m: int, seed: int, tasks: int, unfinished:
                 )
                 scores.append(_score(s, min(100, start[j] - gone)) if j <= i else None)
         after.append(scores)
-    candidates: list[Candidate] = []
+    candidates: list[CandidateData] = []
     if dynamic:
         for j in range(initial, learned):
             without, gain = start[j] - draw.uniform(0, 12), draw.uniform(0.97, 1.12)
@@ -133,28 +153,27 @@ def _run(draw: random.Random, s: int, m: int, seed: int, tasks: int, unfinished:
                     "task": j,
                     "with_it": _score(s, with_it),
                     "without": _score(s, without),
+                    "gain": round(100 * (with_it / without - 1), 2),
                     "kept": s % 2 == 0 and with_it >= 1.05 * without,
                 }
             )
     kept = [candidate["task"] for candidate in candidates if candidate["kept"]]
-    structures = None
-    removed: list[list[float | None]] | None = None
+    structures: list[list[list[float]]] = []
+    reused: list[list[bool]] = []
     if algorithm != "No Comp.":
         sizes = [4 + sum(task <= j for task in kept) for j in range(learned)]
         structures = [_structure(draw, size) for size in sizes]
-        final = after[learned - 1]
-        removed = []
-        for j in range(learned):
-            score = final[j]
-            assert score is not None
-            worse = 0.8 if s % 2 == 0 else 1.25
-            removed.append([round(score * draw.choice([1, 0.99, worse]), 2) for _ in range(4 + len(kept))])
+        reused = [[draw.random() < 0.4 for _ in range(4 + len(kept))] for _ in range(learned)]
+    tables = [row[:learned] for row in after[:learned]]
+    first = [next(row[j] for row in tables if row and row[j] is not None) for j in range(learned)]
+    final = tables[-1]
     folder = f"results/sample/{s}-{m}/seed-{seed}"
     return {
         "stream": s,
         "method": m,
         "seed": seed,
         "status": "interrupted" if unfinished else "done",
+        "counted": not unfinished,
         "folder": folder,
         "link": f"{s}-{m}/seed-{seed}/run.json",
         "command": f"piaget run objects-random --adaptation {base.lower()} --seeds {seed} --out '{folder}'",
@@ -164,17 +183,29 @@ def _run(draw: random.Random, s: int, m: int, seed: int, tasks: int, unfinished:
             "note": "</script>",
             "options": {"train_size": 100},
         },
-        "seconds": round(draw.uniform(20, 4000), 1),
-        "steps": draw.randrange(1_000, 200_000),
-        "memory": draw.randrange(200_000_000, 1_200_000_000),
+        "time": {"text": f"{1 + seed} min", "value": 60.0 * (1 + seed)},
+        "steps": {"text": "200,000", "value": 200_000},
+        "memory": {"text": "900 MB", "value": 900.0},
         "components": None if algorithm == "No Comp." else 4 + len(kept),
         "reference": None,
         "tasks": names[:learned],
-        "after": [row[:learned] for row in after[:learned]],
+        "first": first,
+        "final": final,
+        "ratio": [_ratio(s, a, b) for a, b in zip(first, final, strict=True)],
+        "after": tables,
         "structures": structures,
+        "uses": [[sum(weights) / DEPTH for weights in task] for task in structures],
+        "births": [-1] * 4 + kept if structures else [],
+        "threshold": 0.05 if dynamic else None,
         "candidates": candidates,
-        "removed": removed,
+        "reused": reused,
     }
+
+
+def _ratio(s: int, first: float | None, final: float | None) -> float:
+    assert first is not None
+    assert final is not None
+    return first / final if s % 2 == 0 else final / first
 
 
 def _structure(draw: random.Random, size: int) -> list[list[float]]:
@@ -188,7 +219,7 @@ def _shares(draw: random.Random, size: int) -> list[float]:
     return [round(value / sum(raw), 4) for value in raw]
 
 
-def _curve(draw: random.Random, run: Run, seeds: int) -> Curve:
+def _curve(draw: random.Random, run: RunData, seeds: int) -> CurveData:
     tasks = len(run["tasks"])
     starts = [0 if j < INITIAL else 20 * (j - INITIAL + 1) for j in range(tasks)]
     epochs = list(range(0, starts[-1] + 20, 2))
@@ -208,7 +239,7 @@ def _curve(draw: random.Random, run: Run, seeds: int) -> Curve:
     }
 
 
-def _final_table(streams: list[Stream], methods: list[Method]) -> Table:
+def _final_table(streams: list[StreamData], methods: list[MethodData]) -> TableData:
     pairs = [(s, m) for s in range(len(streams)) for m in range(len(methods))]
     digits = {"accuracy": 1, "rmse": 2}
     return {
@@ -232,7 +263,7 @@ def _final_table(streams: list[Stream], methods: list[Method]) -> Table:
     }
 
 
-def _cost_table() -> Table:
+def _cost_table() -> TableData:
     return {
         "id": "cost",
         "title": "Cost",
@@ -249,12 +280,11 @@ def _cost_table() -> Table:
     }
 
 
-def _grid(draw: random.Random, run: Run) -> Explorer:
+def _grid(draw: random.Random, run: RunData) -> ExplorerData:
     """The scores fall from the learned weight to both sides."""
-    assert run["structures"] is not None
     intensities = [i / 10 for i in range(11)]
     size = len(run["structures"][-1])
-    found: list[ExplorerTask] = []
+    tasks: list[ExplorerTaskData] = []
     for j, name in enumerate(run["tasks"]):
         uses = run["structures"][j] + [[0.0] * DEPTH] * (size - len(run["structures"][j]))
         weights = [[uses[c][d] for c in range(size)] for d in range(DEPTH)]
@@ -264,22 +294,31 @@ def _grid(draw: random.Random, run: Run) -> Explorer:
             [[round(score - steep * abs(a - weight), 2) for a in intensities] for weight in at_depth]
             for at_depth in weights
         ]
-        found.append({"name": name, "weights": weights, "score": score, "scores": scores, "truth": None})
+        usable = len(run["structures"][j])
+        tasks.append(
+            {
+                "name": name,
+                "weights": weights,
+                "usable": usable,
+                "score": score,
+                "scores": scores,
+                "truth": None,
+            }
+        )
     return {
-        "kind": "grid",
         "run": 0,
         "depth": DEPTH,
         "components": size,
         "shared": True,
         "intensities": intensities,
-        "tasks": found,
-        "width": None,
-        "side": None,
-        "numbers": None,
+        "tasks": tasks,
+        "network": None,
     }
 
 
-def _pixels(draw: random.Random, width: int = 8, side: tuple[int, int] = (12, 12), size: int = 4) -> Explorer:
+def _pixels(
+    draw: random.Random, width: int = 8, side: tuple[int, int] = (12, 12), size: int = 4
+) -> ExplorerData:
     rows, columns = side
     places = [(2 * y / rows - 1, 2 * x / columns - 1) for y in range(rows) for x in range(columns)]
     numbers = [value for place in places for value in place]
@@ -293,29 +332,31 @@ def _pixels(draw: random.Random, width: int = 8, side: tuple[int, int] = (12, 12
     add(size * width, 0.3)
     add(width, 3 / width**0.5)
     add(1, 0.1)
-    found: list[ExplorerTask] = []
+    tasks: list[ExplorerTaskData] = []
     for digit in range(3):
         ring = [0.2 < (y * y + (x - 0.2 * digit) ** 2) ** 0.5 < 0.7 for y, x in places]
-        found.append(
+        tasks.append(
             {
                 "name": f"digit {digit}" if digit else HOSTILE_TASK,
                 "weights": [_shares(draw, size) for _ in range(DEPTH)],
+                "usable": size,
                 "score": 80.0 + digit,
                 "scores": None,
                 "truth": base64.b64encode(bytes(ring)).decode(),
             }
         )
     return {
-        "kind": "pixels",
         "run": 1,
         "depth": DEPTH,
         "components": size,
         "shared": True,
         "intensities": [i / 7 for i in range(8)],
-        "tasks": found,
-        "width": width,
-        "side": side,
-        "numbers": base64.b64encode(struct.pack(f"<{len(numbers)}f", *numbers)).decode(),
+        "tasks": tasks,
+        "network": {
+            "width": width,
+            "side": side,
+            "numbers": base64.b64encode(struct.pack(f"<{len(numbers)}f", *numbers)).decode(),
+        },
     }
 
 

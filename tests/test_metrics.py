@@ -7,15 +7,13 @@ import pandas as pd
 import pytest
 
 from piaget.report import metrics, statistics
-from piaget.scoring.probing import CONSISTENCY, REMOVAL, STRUCTURE
-from piaget.scoring.rows import COLUMNS
+from piaget.scoring import rows as contract
+from piaget.scoring.rows import COLUMNS, CONSISTENCY, REMOVAL, STRUCTURE
 
 
-def line(run, trained, epoch, stage, evaluated, split, metric, value):
-    method, seed = "soft-ordering/er/dynamic", 0
-    return dict(
-        zip(COLUMNS, ("s", method, seed, trained, epoch, stage, evaluated, split, metric, value), strict=True)
-    ) | {"run": run}
+def line(run, trained, epoch, stage, evaluated, split, metric, value, component=None, depth=None):
+    values = "s", "soft-ordering/er/dynamic", 0, trained, epoch, stage, evaluated, split, metric
+    return dict(zip(COLUMNS, (*values, component, depth, value), strict=True)) | {"run": run}
 
 
 def table(*lines):
@@ -42,8 +40,8 @@ def example(run="r", metric="accuracy"):
 
 
 def test_what_was_scored_after_each_task():
-    found = metrics.after(example())
-    assert list(zip(found["i"], found["j"], found["value"], strict=True)) == [
+    result = metrics.after(example())
+    assert list(zip(result["i"], result["j"], result["value"], strict=True)) == [
         (1, 0, 0.8),
         (1, 1, 0.6),
         (2, 0, 0.9),
@@ -58,13 +56,38 @@ def test_what_was_scored_after_each_task():
 
 def test_performance_by_kinds_of_tasks():
     lines = [*scores("r", "cub-01", **{"cub-00": 0.5, "cub-01": 0.7, "mnist-00": 0.9})]
-    found = metrics.final_by_subset(table(*lines)).set_index("subset")["value"]
-    assert found.to_dict() == pytest.approx({"cub": 0.6, "mnist": 0.9})
+    result = metrics.final_by_subset(table(*lines)).set_index("subset")["value"]
+    assert result.to_dict() == pytest.approx({"cub": 0.6, "mnist": 0.9})
 
 
 def test_performance_right_after_a_task_and_in_the_end():
     assert metrics.forward_performance(example())["r"] == pytest.approx((0.8 + 0.6 + 0.7 + 0.5) / 4)
     assert metrics.final_performance(example())["r"] == pytest.approx((0.4 + 0.6 + 0.7 + 0.5) / 4)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_final_performance_is_that_of_the_rows(seed):
+    """`piaget run` and `piaget sweep` compute it without pandas. Here, of random tables: with tasks that have
+    no scores of their own, several evaluations, ties, what is not a number, and tasks of different kinds."""
+    rng = np.random.default_rng(seed)
+    lines, expected = [], {}
+    for run in ("a", "b"):
+        tasks = [f"t{j}" for j in range(rng.integers(1, 6))]
+        kinds = rng.choice(["accuracy", "rmse"], len(tasks), p=[0.8, 0.2])
+        values = [0.0, 0.5, 1.0, math.nan] if seed % 3 == 0 else [0.0, 0.25, 0.5, 0.5, 1.0]
+        of_run = []
+        for i, trained in enumerate(tasks):
+            for epoch in range(rng.integers(1, 4)):
+                seen = [j for j in range(i + 1) if j < i or rng.random() < 0.7]
+                for j in seen:
+                    value = float(rng.choice(values))
+                    of_run.append(line(run, trained, epoch, "", tasks[j], "test", kinds[j], value))
+                of_run.append(line(run, trained, epoch, "", trained, "test", "loss", 9.0))
+        lines += of_run
+        if (final := contract.final_performance(contract.final_scores(of_run))) is not None:
+            expected[run] = final[1]
+    result = metrics.final_performance(table(*lines)).to_dict()
+    assert result == pytest.approx(expected, nan_ok=True)
 
 
 def test_what_is_not_a_number_is_not_passed_over():
@@ -80,64 +103,75 @@ def test_forgetting_and_backward_transfer_leave_out_the_last_task():
 
 
 def test_of_errors_lower_ones_are_better():
-    found = example(metric="rmse")  # a: best 0.4, final 0.4; b: best 0.5, final 0.6; c: 0.7
-    assert metrics.forgetting(found)["r"] == pytest.approx((0.0 + 0.1 + 0.0) / 3)
-    assert metrics.backward_transfer(found)["r"] == pytest.approx((0.4 + 0.0 + 0.0) / 3)
-    ratio = metrics.forgetting_ratio(found).set_index("evaluated")["ratio"]
+    result = example(metric="rmse")  # a: best 0.4, final 0.4; b: best 0.5, final 0.6; c: 0.7
+    assert metrics.forgetting(result)["r"] == pytest.approx((0.0 + 0.1 + 0.0) / 3)
+    assert metrics.backward_transfer(result)["r"] == pytest.approx((0.4 + 0.0 + 0.0) / 3)
+    ratio = metrics.forgetting_ratio(result).set_index("evaluated")["ratio"]
     assert ratio["a"] == pytest.approx(0.4 / 0.8)
 
 
 def test_forgetting_ratio_of_each_task():
-    found = metrics.forgetting_ratio(example())
-    assert list(found["evaluated"]) == list("abcd")
-    assert list(found["ratio"]) == pytest.approx([2.0, 1.0, 1.0, 1.0])
+    result = metrics.forgetting_ratio(example())
+    assert list(result["evaluated"]) == list("abcd")
+    assert list(result["ratio"]) == pytest.approx([2.0, 1.0, 1.0, 1.0])
 
 
 def test_forgetting_ratio_where_nothing_is_right():
-    found = metrics.forgetting_ratio(table(*scores("r", "a", a=0.0, b=0.5), *scores("r", "b", a=0.0, b=0.0)))
-    assert found["ratio"][0] == 1.0
-    assert math.isnan(found["ratio"][1])
+    result = metrics.forgetting_ratio(table(*scores("r", "a", a=0.0, b=0.5), *scores("r", "b", a=0.0, b=0.0)))
+    assert result["ratio"][0] == 1.0
+    assert math.isnan(result["ratio"][1])
 
 
 def test_forward_transfer_is_against_the_same_task_of_the_baseline():
     ours = example()
     base = table(*scores("base", "c", c=0.5, b=0.4), *scores("base", "d", c=0.1, b=0.1, x=0.9))
-    found = metrics.forward_transfer(ours, base, {"r": "base"})
-    assert found["r"] == pytest.approx(((0.7 - 0.5) + (0.6 - 0.4)) / 2)  # d and x are not in both
+    result = metrics.forward_transfer(pd.concat([ours, base]), {"r": "base"})
+    assert result["r"] == pytest.approx(((0.7 - 0.5) + (0.6 - 0.4)) / 2)  # d and x are not in both
 
 
 def test_relative_gain_is_positive_for_what_is_better():
     values, reference = pd.Series({"a": 0.9, "b": 2.0, "c": 1.0}), pd.Series({"r": 0.6, "s": 4.0})
     metric = pd.Series({"a": "accuracy", "b": "rmse", "c": "rmse"})
-    found = metrics.relative_gain(values, reference, metric, {"a": "r", "b": "s"})
-    assert found.to_dict() == pytest.approx({"a": 50.0, "b": 50.0})
+    result = metrics.relative_gain(values, reference, metric, {"a": "r", "b": "s"})
+    assert result.to_dict() == pytest.approx({"a": 50.0, "b": 50.0})
+    nothing = metrics.relative_gain(values, reference * 0, metric, {"a": "r"})
+    assert math.isnan(nothing["a"])
 
 
 def test_area_under_the_learning_curve():
-    found = table(
+    result = table(
         *scores("r", "a", epoch=10, a=0.2),
         *scores("r", "a", epoch=20, a=0.4, b=0.9),
         *scores("r", "a", epoch=40, a=0.6),
         *scores("r", "b", epoch=40, a=0.1, b=0.3),  # evaluated once while it was learned
     )
-    assert metrics.area_under_curve(found)["r"] == pytest.approx((10 * 0.3 + 20 * 0.5) / 30)
+    assert metrics.area_under_curve(result)["r"] == pytest.approx((10 * 0.3 + 20 * 0.5) / 30)
     once = metrics.area_under_curve(table(*scores("r", "a", a=0.2)))
     assert once.isna().all()
 
 
 def test_components_and_candidates():
     assert metrics.components(example())["r"] == 5
-    (found,) = metrics.candidates(example()).to_dict("records")
-    assert found == {"run": "r", "trained": "d", "with_it": 0.7, "without": 0.5, "kept": True}
+    (result,) = metrics.candidates(example()).to_dict("records")
+    assert result == {
+        "run": "r",
+        "trained": "d",
+        "with_it": 0.7,
+        "without": 0.5,
+        "kept": True,
+        "gain": pytest.approx(40),
+    }
+    (error,) = metrics.candidates(example(metric="rmse"))["gain"]
+    assert error == pytest.approx(-40)
     assert metrics.candidates(table(*scores("r", "a", a=0.2))).empty
 
 
 def removal(run, task, component, value, metric="accuracy"):
-    return line(run, "d", 10, REMOVAL, task, "test", f"{metric} without component {component}", value)
+    return line(run, "d", 10, REMOVAL, task, "test", f"{metric} without component", value, component)
 
 
 def test_a_task_reuses_a_component_if_it_is_worse_by_more_than_5_percent_without_it():
-    found = metrics.removals(
+    result = metrics.removals(
         pd.concat(
             [
                 example(),
@@ -151,7 +185,7 @@ def test_a_task_reuses_a_component_if_it_is_worse_by_more_than_5_percent_without
             ]
         )
     )
-    assert list(found["reused"]) == [False, True, False, True, False]  # 0.95 * 0.4 = 0.38
+    assert list(result["reused"]) == [False, True, False, True, False]  # 0.95 * 0.4 = 0.38
     counts = metrics.reuse(
         pd.concat([example(), table(removal("r", "a", 0, 0.4), removal("r", "a", 1, 0.1))])
     )
@@ -184,12 +218,12 @@ def composed(weights, needs, consistency, run="r"):
     for task, matrix, needed in zip(names, weights, needs, strict=True):
         for c in range(matrix.shape[0]):
             lines += [
-                line(run, names[-1], 1, STRUCTURE, task, "", f"component {c} depth {d}", matrix[c, d])
+                line(run, names[-1], 1, STRUCTURE, task, "", "weight", matrix[c, d], c, d)
                 for d in range(matrix.shape[1])
             ]
             lines.append(removal(run, task, c, 0.5 if needed[c] else 1.0))
     lines += [
-        line(run, names[-1], 1, CONSISTENCY, "", "", f"component {c}", v) for c, v in enumerate(consistency)
+        line(run, names[-1], 1, CONSISTENCY, "", "", "consistency", v, c) for c, v in enumerate(consistency)
     ]
     return metrics.compositionality(table(*lines)).loc[run]
 
@@ -199,11 +233,11 @@ NEEDED = ONE_HOT.any(2)
 
 
 def test_a_compositional_learner_has_a_high_score():
-    found = composed(ONE_HOT, NEEDED, [1.0, 1.0, 1.0])
-    assert found["concentration"] == pytest.approx(1)
+    result = composed(ONE_HOT, NEEDED, [1.0, 1.0, 1.0])
+    assert result["concentration"] == pytest.approx(1)
     # 3, 2 and 3 of 4 tasks need the components: (2 + 1 + 2) / 3 of 3 others
-    assert found["reuse"] == pytest.approx((2 + 1 + 2) / 3 / 3)
-    assert found["score"] == pytest.approx((found["reuse"] * 1 * 1) ** (1 / 3))
+    assert result["reuse"] == pytest.approx((2 + 1 + 2) / 3 / 3)
+    assert result["score"] == pytest.approx((result["reuse"] * 1 * 1) ** (1 / 3))
 
 
 @pytest.mark.parametrize(
@@ -233,8 +267,8 @@ def test_welch_agrees_with_scipy():
 
     ours, theirs = [1.0, 2.0, 4.0, 4.5], [2.0, 3.0, 5.0, 7.0, 9.0]
     expected = stats.ttest_ind(ours, theirs, equal_var=False).pvalue
-    found = statistics.welch(*statistics.mean_and_error(ours), 4, *statistics.mean_and_error(theirs), 5)
-    assert found == pytest.approx(expected)
+    result = statistics.welch(*statistics.mean_and_error(ours), 4, *statistics.mean_and_error(theirs), 5)
+    assert result == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -278,12 +312,12 @@ def test_paired_tests_agree_with_scipy():
     from scipy import stats
 
     ours, theirs = {0: 1.0, 1: 2.5, 2: 3.0, 5: 4.0}, {0: 0.5, 1: 2.0, 2: 3.5, 5: 1.0, 9: 8.0}
-    found = statistics.paired(ours, theirs)
+    result = statistics.paired(ours, theirs)
     common = [0, 1, 2, 5]
     expected = stats.ttest_rel([ours[s] for s in common], [theirs[s] for s in common])
-    assert found.seeds == 4
-    assert found.t_test == pytest.approx(expected.pvalue)
-    assert found.difference == pytest.approx((0.5 + 0.5 - 0.5 + 3.0) / 4)
+    assert result.seeds == 4
+    assert result.t_test == pytest.approx(expected.pvalue)
+    assert result.difference == pytest.approx((0.5 + 0.5 - 0.5 + 3.0) / 4)
     assert statistics.paired({0: 1.0, 1: 2.0}, {0: 2.0, 1: 4.0}) is None
 
 

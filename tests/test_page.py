@@ -3,29 +3,43 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import json
 import math
+import operator
 import os
 import re
 import shutil
 import time
 from html.parser import HTMLParser
 from itertools import pairwise
+from pathlib import Path
 
+import pandas as pd
 import pytest
+import torch
 
+from piaget.lab.progress import duration
+from piaget.method.structures import SoftOrdering
+from piaget.report import metrics
 from piaget.report.page import page
+from piaget.report.reading import read
+from piaget.report.write import report
+from piaget.scoring import probing
+from tests import page_schema
 from tests.sample_report import (
     HOSTILE_NOTE,
     HOSTILE_STREAM,
     HOSTILE_TASK,
     data_of,
     empty_report,
+    odd_report,
     sample_report,
     small_report,
 )
 
+OLD_RUNS = Path(__file__).parent / "written_by_0_1" / "sweep"
 CI = os.environ.get("CI") == "true"
 FIGURES = ("performance", "curves", "forgetting", "matrix", "structures", "candidates", "reuse")
 
@@ -67,6 +81,40 @@ def parsed(text):
     return Parsed(text)
 
 
+@pytest.mark.parametrize("made", [sample_report, empty_report, small_report, odd_report])
+def test_data_are_what_their_types_say(made):
+    page_schema.check(made())
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "place"),
+    [
+        (["runs", 0, "final"], ..., "report.runs"),
+        (["runs", 0, "final", 1], "90", "report.runs"),
+        (["streams", 0, "digits"], True, "report.streams"),
+        (["explorers", 0, "tasks", 0, "usable"], None, "report.explorers"),
+        (["paper", 0], [0, 1, 2.0], "report.paper"),
+        (["more"], 1, "report has"),
+    ],
+)
+def test_what_is_missing_or_of_another_type_is_seen(path, value, place):
+    report = json.loads(json.dumps(sample_report()))
+    page_schema.check(report)
+    *parents, last = path
+    inner = functools.reduce(operator.getitem, parents, report)
+    if value is ...:
+        del inner[last]
+    else:
+        inner[last] = value
+    with pytest.raises(AssertionError, match=re.escape(place)):
+        page_schema.check(report)
+
+
+def test_scripts_are_checked_against_the_types_of_now():
+    """If this fails: python -m tests.page_schema, and make js."""
+    assert page_schema.FILE.read_text() == page_schema.typescript()
+
+
 def test_structure(text, parsed):
     assert text.startswith("<!DOCTYPE html>")
     assert parsed.open == []  # every element is closed
@@ -97,7 +145,7 @@ def test_title_is_escaped():
 @pytest.mark.parametrize("number", [math.nan, math.inf])
 def test_only_finite_numbers(number):
     report = sample_report()
-    report["runs"][0]["seconds"] = number
+    report["runs"][0]["components"] = number
     with pytest.raises(ValueError, match="JSON compliant"):
         page(report)
 
@@ -172,7 +220,9 @@ def driver():
 def addresses(tmp_path_factory, text):
     """The pages as files: as they are opened by people."""
     folder = tmp_path_factory.mktemp("pages")
-    pages = {"sample": text, "empty": page(empty_report()), "small": page(small_report())}
+    pages = {"sample": text}
+    for name, made in {"empty": empty_report(), "small": small_report(), "odd": odd_report()}.items():
+        pages[name] = page(made)
     for name, content in pages.items():
         (folder / f"{name}.html").write_text(content, encoding="utf-8")
     return {name: (folder / f"{name}.html").as_uri() for name in pages}
@@ -197,9 +247,9 @@ class Browser:
     def wait(self, script: str, *arguments):
         """The first true result."""
         for _ in range(1200):  # a busy machine may take long
-            found = self.run(script, *arguments)
-            if found:
-                return found
+            result = self.run(script, *arguments)
+            if result:
+                return result
             time.sleep(0.05)
         raise AssertionError(f"never true: {script}")
 
@@ -233,6 +283,17 @@ class Browser:
             value,
         )
 
+    def numbers(self, figure: str) -> list[list[str]]:
+        """The rows of the table below a figure."""
+        self.draw(f"#{figure}")
+        self.click(f"#{figure} .numbers > summary")
+        self.wait("return document.querySelector(arguments[0])", f"#{figure} .numbers td")
+        return self.run(
+            "return [...document.querySelectorAll(arguments[0])]"
+            ".map((row) => [...row.cells].map((cell) => cell.textContent))",
+            f"#{figure} .numbers tbody tr",
+        )
+
     def clean(self) -> None:
         """No errors; a refusal by the policy is one, too."""
         assert [entry for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"] == []
@@ -240,9 +301,9 @@ class Browser:
 
 @pytest.fixture
 def browser(driver, addresses):
-    found = Browser(driver, addresses)
-    yield found
-    found.clean()
+    result = Browser(driver, addresses)
+    yield result
+    result.clean()
 
 
 def test_everything_is_drawn_and_named(browser):
@@ -290,32 +351,133 @@ def test_hostile_names_are_text(browser):
     browser.one("body").is_displayed()  # an alert would raise an error here
 
 
+def shown(values, digits=1):
+    middle = sum(values) / len(values)
+    variance = sum((value - middle) ** 2 for value in values) / (len(values) - 1)
+    return f"{middle:.{digits}f} ± {math.sqrt(variance / len(values)):.{digits}f}".replace("-", "\u2212")
+
+
+def runs_of(report, stream, method):
+    """Those that count."""
+    runs = report["runs"]
+    return [r for r in runs if (r["stream"], r["method"]) == (stream, method) and r["counted"]]
+
+
+def mean(values):
+    return sum(values) / len(values)
+
+
 def test_numbers(browser):
-    """Forward, final and forgetting, computed here once more."""
+    """Forward, final, gains, forgetting and reuse, computed here once more."""
     report = sample_report()
-    runs = [run for run in report["runs"] if (run["stream"], run["method"]) == (0, 0)]
-    done = [run for run in runs if run["status"] == "done"]
+    done = runs_of(report, 0, 0)
     assert len(done) == 3
-    finals = [sum(run["after"][-1]) / 6 for run in done]
-    firsts = [[run["after"][max(j, 3)][j] for j in range(6)] for run in done]
-
-    def shown(values):
-        middle = sum(values) / len(values)
-        variance = sum((value - middle) ** 2 for value in values) / (len(values) - 1)
-        return f"{middle:.1f} ± {math.sqrt(variance / len(values)):.1f}"
-
     browser.open()
-    browser.draw("#performance")
-    browser.click("#performance .numbers > summary")
-    browser.wait("return document.querySelector('#performance .numbers td')")
-    cells = browser.texts("#performance .numbers tbody tr:first-child > *")
-    forward = shown([sum(first) / 6 for first in firsts])
-    assert cells[:6] == ["objects-random", "ER Dyn. + Comp.", "3", forward, shown(finals), "91.6"]
-    browser.draw("#forgetting")
-    browser.click("#forgetting .numbers > summary")
-    browser.wait("return document.querySelector('#forgetting .numbers td')")
-    ratio = sum(first[0] / run["after"][-1][0] for first, run in zip(firsts, done, strict=True)) / 3
-    assert browser.texts("#forgetting .numbers tbody td:nth-child(4)")[0].startswith(f"{ratio:.3f} ± ")
+    (first, *_) = browser.numbers("performance")
+    forward, final = (shown([mean(run[key]) for run in done]) for key in ("first", "final"))
+    assert first[:6] == ["objects-random", "ER Dyn. + Comp.", "3", forward, final, "91.6"]
+    ratios = [run["ratio"][0] for run in done]
+    assert browser.numbers("forgetting")[0][3] == shown(ratios, 3)
+    needed = [sorted(map(sum, zip(*run["reused"], strict=True)), reverse=True) for run in done]
+    assert browser.numbers("reuse")[0][2] == shown([counts[0] for counts in needed])
+
+
+@pytest.mark.parametrize("stream", [0, 1])
+def test_gains_are_those_of_the_metrics(browser, stream):
+    report = sample_report()
+    final = pd.Series({str(i): mean(run["final"]) for i, run in enumerate(report["runs"])})
+    metric = pd.Series(report["streams"][stream]["metric"], index=final.index)
+    pairs = {str(i): str(run["reference"]) for i, run in enumerate(report["runs"])}
+    gains = metrics.relative_gain(final, final, metric, pairs)
+    browser.open(view=f"streams={stream}&performance-as=gain")
+    lines = browser.numbers("performance")
+    for method in range(5):
+        of_method = [gains[str(report["runs"].index(run))] for run in runs_of(report, stream, method)]
+        assert lines[method][4] == shown(of_method)
+
+
+def test_gains_over_all_streams_are_means_of_each_seeds(browser):
+    report = sample_report()
+    browser.open(view="performance-as=gain")
+    overall = [line for line in browser.numbers("performance") if line[0] == "Mean over the streams"]
+    for method in range(5):
+        by_seed: dict[int, list[float]] = {}
+        for stream, sign in ((0, 1), (1, -1)):
+            for run in runs_of(report, stream, method):
+                base = mean(report["runs"][run["reference"]]["final"])
+                by_seed.setdefault(run["seed"], []).append(100 * sign * (mean(run["final"]) / base - 1))
+        everywhere = [mean(gains) for gains in by_seed.values() if len(gains) == 2]
+        assert overall[method][2] == f"{len(everywhere)}"
+        assert overall[method][4] == shown(everywhere)
+
+
+def test_a_page_and_the_tables_have_the_same_numbers(driver, tmp_path):
+    """Of real runs, by all that Python and the page both compute."""
+    tables, _ = report([OLD_RUNS], tmp_path, title="real", command="")
+    of = {table.name: [[cell.text for cell in row] for row in table.rows] for table in tables}
+    browser = Browser(driver, {"real": (tmp_path / "report.html").as_uri()})
+    browser.open("real")
+    lines = browser.numbers("performance")
+    assert [line[4] for line in lines] == [row[4] for row in of["final"]]
+    assert [line[3] for line in lines] == [row[2] for row in of["transfer"]]
+    counts = [[method, rank, f"{float(tasks.split()[0]):.1f}"] for _, method, rank, tasks, _ in of["reuse"]]
+    assert [[method, rank, tasks.split()[0]] for method, rank, tasks, _ in browser.numbers("reuse")] == counts
+    ratios = [float(cell) for row in of["ratios"] for cell in row[2:] if cell]
+    on_page = [float(line[3].split()[0]) for line in browser.numbers("forgetting")]
+    assert on_page == pytest.approx(ratios[: len(on_page)], abs=0.0051)  # the first rows are shown
+    browser.draw("#runs")
+    times = {run.costs[0] for run in read([OLD_RUNS]).runs}
+    assert set(browser.texts("#runs td:nth-child(5)")) == set(map(duration, times))
+    browser.clean()
+
+
+def test_what_is_not_a_number_is_not_passed_over(browser):
+    """As in Python: a mean over it is none, except over seeds at one position."""
+    report = odd_report()
+    browser.open("odd")
+    lines = browser.numbers("performance")
+    assert [line[4] for line in lines if line[0] == "objects-random"][1] == "\u2013"
+    done = runs_of(report, 0, 1)
+    forgetting = [line for line in browser.numbers("forgetting") if line[0] == "objects-random"]
+    assert forgetting[6][3] == shown([run["ratio"][0] for run in done[1:]], 3)
+    assert forgetting[6][4] == "3"
+    browser.open("odd", view="streams=0&methods=0&seeds=0")
+    first, second, *_ = browser.numbers("forgetting")
+    assert first[3] == "1.000"
+    assert second[2].startswith("3 ")  # the second task has no ratio
+
+
+def test_candidates_are_shown_with_the_thresholds_of_their_runs(browser):
+    browser.open("odd")
+    browser.draw("#candidates")
+    labels = [label.strip() for label in browser.texts("#candidates .legend li")]
+    assert labels == ["kept", "discarded", "5\u00a0% better", "20\u00a0% better", "the same"]
+    report = odd_report()
+    gains = [f"{c['gain']:.1f}".replace("-", "\u2212") for r in report["runs"] for c in r["candidates"]]
+    assert [line[6] for line in browser.numbers("candidates")] == gains
+
+
+def test_the_rest_is_shared_among_the_components_that_a_task_may_use(browser):
+    """Where all others have nothing: by the page as by Python, also for components that came later."""
+    explorer = odd_report()["explorers"][0]
+    task = explorer["tasks"][0]
+    assert task["usable"] < explorer["components"]
+    browser.open("odd")
+    browser.draw("#explorer")
+    browser.slide(0, 1, 0.4)
+    browser.wait("return document.querySelector('.result svg').ariaLabel.includes('0.40')")
+    label = browser.run("return document.querySelector('.result svg').ariaLabel")
+    change = probing.at_intensity(SoftOrdering(), 0, 0.4, 0, task["usable"])
+    expected = change(0, torch.tensor(task["weights"][0])).tolist()
+    assert re.findall(r"\d\.\d\d", label) == [f"{weight:.2f}" for weight in expected]
+
+
+def test_the_best_is_compared_with_the_next_by_the_paired_test(browser):
+    browser.open()
+    text = browser.texts("#overview .sentences li")[0]
+    assert "a significant difference (paired t-test over 3 seeds, p = 0.0123)" in text
+    browser.open(view="seeds=0-2")
+    assert "significant" not in browser.texts("#overview .sentences li")[0]
 
 
 def test_choosing_changes_figures_and_the_address(browser):
@@ -425,8 +587,11 @@ def _ink(explorer, weights):
     """The picture, computed plainly."""
     import torch
 
-    numbers = torch.frombuffer(bytearray(base64.b64decode(explorer["numbers"])), dtype=torch.float32)
-    width, k, pixels = explorer["width"], explorer["components"], math.prod(explorer["side"])
+    numbers = torch.frombuffer(
+        bytearray(base64.b64decode(explorer["network"]["numbers"])), dtype=torch.float32
+    )
+    network = explorer["network"]
+    width, k, pixels = network["width"], explorer["components"], math.prod(network["side"])
     shapes = [(pixels, 2), (2, width), (width,), (k, width, width), (k, width), (width, 1), (1,)]
     parts = torch.split(numbers, [math.prod(shape) for shape in shapes])
     x, encoder, bias, w, b, decoder, offset = (

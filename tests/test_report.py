@@ -4,9 +4,11 @@ import base64
 import csv
 import io
 import json
+import math
 import re
 import shutil
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ import torch
 from piaget.cli import main
 from piaget.errors import LoadError, SettingError
 from piaget.lab import table as lab
+from piaget.lab.configuration import configure
 from piaget.lab.row_file import read_rows
 from piaget.learner import Learner
 from piaget.report import explorer, forms
@@ -24,6 +27,7 @@ from piaget.report.reading import read, read_rows as read_table
 from piaget.report.statistics import spread
 from piaget.report.tables import tables
 from piaget.scoring.rows import COLUMNS
+from tests import page_schema
 from tests.sample_report import data_of
 
 OPTIONS = ["--option", "tasks=6", "--option", "train_size=20", "--epochs", "4", "--quiet"]
@@ -99,13 +103,15 @@ def test_the_page_has_all_runs(results, report):
         assert len(run["tasks"]) == 6
         assert run["after"][:3] == [[], [], []]  # the initial tasks are learned together
         assert [sum(value is not None for value in row) for row in run["after"][3:]] == [4, 5, 6]
-        assert run["steps"] > 0
+        assert run["steps"]["value"] > 0
         assert (report / run["link"]).resolve().is_file()
         has_components = data["methods"][run["method"]]["algorithm"] != "No Comp."
-        assert (run["structures"] is not None) == has_components
-        assert (run["removed"] is not None) == has_components
-    assert {explorer["kind"] for explorer in data["explorers"]} == {"grid"}
-    assert len(data["explorers"]) == 2
+        assert bool(run["structures"]) == has_components
+        assert bool(run["reused"]) == has_components
+        assert run["time"]["text"].endswith(" s")
+        assert run["threshold"] == (0.05 if "dynamic" in run["folder"] else None)
+    assert [explorer["network"] for explorer in data["explorers"]] == [None, None]
+    page_schema.check(data)
 
 
 def test_a_runs_command_makes_the_same_run(report, tmp_path, monkeypatch):
@@ -138,11 +144,11 @@ def test_the_same_runs_give_the_same_files(results, report, tmp_path):
 
 def test_the_terminal_shows_the_first_tables(results, tmp_path, capsys):
     assert main(["report", str(results), "--out", str(tmp_path)]) == 0
-    said = capsys.readouterr()
-    assert "Final performance beside the paper's" in said.out
-    assert "NFT Dyn. + Comp." in said.out
-    assert "Differences between methods" not in said.out
-    assert said.out.endswith(f"Report: {tmp_path / 'report.html'}\n")
+    printed = capsys.readouterr()
+    assert "Final performance beside the paper's" in printed.out
+    assert "NFT Dyn. + Comp." in printed.out
+    assert "Differences between methods" not in printed.out
+    assert printed.out.endswith(f"Report: {tmp_path / 'report.html'}\n")
     assert main(["report", str(results), "--out", str(tmp_path), "--all"]) == 0
     assert "Differences between methods" in capsys.readouterr().out
 
@@ -175,7 +181,7 @@ def test_an_unfinished_run(copy, capsys):
     data = data_of((copy / "report" / "report.html").read_text())
     assert [run["status"] for run in data["runs"]].count("interrupted") == 1
     assert "unfinished runs left out of means: 1; piaget resume goes on with them" in data["notes"]
-    assert any(said.startswith("all runs: epochs=4") for said in data["notes"])
+    assert any(note.startswith("all runs: epochs=4") for note in data["notes"])
     lines = {line["method"]: line for line in of_csv(copy / "report", "final")}
     assert [line["seeds"] for line in lines.values()].count("2") == 1
 
@@ -202,11 +208,11 @@ def test_no_components_at_all(copy):
 def test_a_run_that_diverged(copy):
     path = some_run(copy, "compositional")
     text = (path / "rows.csv").read_text()
-    text = re.sub(r"(accuracy|depth 1),[\d.e-]+$", r"\1,nan", text, flags=re.M)
-    (path / "rows.csv").write_text(re.sub(r"(depth 0),[\d.e-]+$", r"\1,inf", text, flags=re.M))
+    text = re.sub(r"(accuracy,,|weight,\d,1),[\d.e-]+$", r"\1,nan", text, flags=re.M)
+    (path / "rows.csv").write_text(re.sub(r"(weight,\d,0),[\d.e-]+$", r"\1,inf", text, flags=re.M))
     assert main(["report", str(copy), "--quiet"]) == 0
     data = data_of((copy / "report" / "report.html").read_text())
-    assert any("diverged" in said for said in data["notes"])
+    assert any("diverged" in note for note in data["notes"])
     assert "" in {line["final"] for line in of_csv(copy / "report", "final")}
 
 
@@ -250,18 +256,18 @@ def test_damaged_runs_are_left_out_with_a_note(copy, capsys):
     (paths[2] / "rows.csv").write_text(",".join(COLUMNS) + "\n")
     (paths[3] / "rows.csv").unlink()
     assert main(["report", str(copy)]) == 0
-    said = capsys.readouterr().err
-    assert said.count("left out") == 4
-    assert "run.json cannot be read" in said
-    assert "expected stream, method" in said
-    assert "has no scores yet" in said
+    printed = capsys.readouterr().err
+    assert printed.count("left out") == 4
+    assert "run.json cannot be read" in printed
+    assert "expected stream, method" in printed
+    assert "has no scores yet" in printed
 
 
 def test_a_run_that_is_there_twice_counts_once(results, copy):
-    found = read([results, copy])
-    groups = group(found)
+    result = read([results, copy])
+    groups = group(result)
     assert [len(one.runs) for one in groups] == [3, 3, 3]
-    assert sum("is the same as" in text for text in found.notes) == 9
+    assert sum("is the same as" in text for text in result.notes) == 9
 
 
 def test_what_is_no_folder_of_runs(tmp_path, capsys):
@@ -303,6 +309,85 @@ def test_rows_must_be_rows(tmp_path):
         read_table(tmp_path / "rows.csv")
     with pytest.raises(SettingError, match="no run in"):
         read([tmp_path])
+
+
+# --- of version 0.1 ------------------------------------------------------------
+
+OLD = Path(__file__).parent / "written_by_0_1"
+
+
+@pytest.mark.parametrize("name", ["sweep", "whole", "interrupted", "table"])
+def test_runs_of_version_0_1_have_the_tables_that_it_made(name):
+    made = tables(Contents(read([OLD / name])))
+    assert "\n".join(map(forms.as_markdown, made)) == (OLD / "tables" / f"{name}.md").read_text()
+
+
+def test_rows_are_read_as_the_contract_says(results):
+    """Also those of version 0.1, by another implementation."""
+    for path in [*OLD.rglob("rows.csv"), *results.rglob("rows.csv")]:
+        frame = read_table(path).astype(object)
+        rows = frame.where(frame.notna(), None).to_dict("records")
+        expected = [
+            row | {"value": None if math.isnan(row["value"]) else row["value"]} for row in read_rows([path])
+        ]
+        assert rows == expected
+
+
+# --- one's own methods ------------------------------------------------------------
+
+
+def renamed(source, target, method):
+    """A copy of a run by another method, whose adaptation is a class of the user's own."""
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns("report"))
+    for path in target.rglob("rows.csv"):
+        path.write_text(re.sub(r"soft-ordering/nft/\w+", method, path.read_text()))
+    for path in target.rglob("run.json"):
+        described = json.loads(path.read_text())
+        described["configuration"] |= {"adaptation": "mypackage.mod:Mine", "algorithm": "mypackage.mod:rule"}
+        described["learner"]["algorithm"]["expansion"] = {"part": "McNemar", "level": 0.05}
+        path.write_text(json.dumps(described))
+
+
+def test_ones_own_methods_stand_beside_the_papers(copy, monkeypatch):
+    methods = ("soft-ordering/der++/dynamic", "scaled:ordering/a.gem/my+rule")
+    source = some_run(copy).parent
+    for i, method in enumerate(methods):
+        renamed(source, copy / f"own-{i}", method)
+
+    def picky(**names):
+        if "mypackage" in str(names.get("adaptation")):
+            raise RuntimeError("no such adaptation")
+        return configure(**names)
+
+    monkeypatch.setattr("piaget.report.reading.configure", picky)
+    assert main(["report", str(copy), "--quiet"]) == 0
+    final = of_csv(copy / "report", "final")
+    labels = [line["method"] for line in final]
+    ours = ["a.gem my+rule (scaled:ordering)", "der++ Dyn. + Comp. (soft-ordering)"]
+    assert labels[-2:] == ours  # after those that the paper has
+    assert {line["seeds"] for line in final} == {"3"}
+    pairs = [(line["method"], line["other method"]) for line in of_csv(copy / "report", "differences")]
+    assert len(pairs) == 5 * 4 / 2
+    assert ("NFT No Comp.", ours[0]) in pairs
+    assert {line["method"] for line in of_csv(copy / "report", "components")} >= set(ours)
+    names = [path.name for path in (copy / "report" / "figures").glob("*.svg")]
+    assert all(re.fullmatch(r"[\w.-]+", name) for name in names)
+    assert len([name for name in names if name.startswith("life-")]) == 4
+    data = data_of((copy / "report" / "report.html").read_text())
+    page_schema.check(data)
+    assert {run["threshold"] for run in data["runs"] if data["methods"][run["method"]]["label"] in ours} == {
+        None
+    }
+
+
+def test_candidates_are_shown_with_the_threshold_of_their_run(copy):
+    path = some_run(copy)
+    learner = json.loads((path / "run.json").read_text())["learner"]
+    learner["algorithm"]["expansion"]["threshold"] = 0.2
+    note(path, learner=learner)
+    thresholds = {run.name: run.threshold for run in read([copy]).runs}
+    assert thresholds[str(path)] == 0.2
+    assert sorted(thresholds.values(), key=str) == [0.05, 0.05, 0.2, *[None] * 6]
 
 
 # --- tables ------------------------------------------------------------
@@ -371,13 +456,14 @@ def pictures(tmp_path_factory, small_data):
 def test_the_pages_picture_is_the_learners(pictures, small_data):
     """What the page is told to compute, computed here from the numbers that it gets."""
     data = data_of((pictures / "report" / "report.html").read_text())
-    found = [one for one in data["explorers"] if one["kind"] == "pixels"]
-    assert len(found) == 2  # compositional and joint
-    for one in found:
-        run = data["runs"][one["run"]]
+    page_schema.check(data)
+    with_pictures = [explorer for explorer in data["explorers"] if explorer["network"]]
+    assert len(with_pictures) == 2  # compositional and joint
+    for one in with_pictures:
+        run, network = data["runs"][one["run"]], one["network"]
         learner = Learner.load(next(p for p in pictures.rglob("learner") if run["folder"] in str(p)))
-        flat = np.frombuffer(base64.b64decode(one["numbers"]), "<f4")
-        k, width, pixels = one["components"], one["width"], one["side"][0] * one["side"][1]
+        flat = np.frombuffer(base64.b64decode(network["numbers"]), "<f4")
+        k, width, pixels = one["components"], network["width"], int(np.prod(network["side"]))
         shapes = [(pixels, 2), (2, width), (width,), (k, width, width), (k, width), (width, 1), (1,)]
         parts, start = [], 0
         for shape in shapes:
@@ -406,7 +492,7 @@ def test_the_picture_at_the_learned_intensity_is_the_learners(pictures, small_da
     opened = explorer.open_run(run, str(small_data))
     task = opened.tasks[-1]
     learned = float(opened.learner.structures()[task.name][1, 2])
-    found = explorer.pictures(opened, task, 1, [0.0, learned])
+    result = explorer.pictures(opened, task, 1, [0.0, learned])
     expected = opened.learner.predict_proba(task.train.x, task)[:, 1].reshape(28, 28)
-    np.testing.assert_allclose(found[2, 1], expected, atol=1e-5)
-    assert not np.allclose(found[2, 0], expected)
+    np.testing.assert_allclose(result[2, 1], expected, atol=1e-5)
+    assert not np.allclose(result[2, 0], expected)

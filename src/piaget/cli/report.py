@@ -79,8 +79,7 @@ def _show(table: Table) -> None:
 
     shown = Rich(title=table.title)
     for i, column in enumerate(table.columns):
-        numeric = any(row[i].value is not None for row in table.rows)
-        shown.add_column(Text(column), justify="right" if numeric else "left")
+        shown.add_column(Text(column), justify="right" if table.is_numeric(i) else "left")
     for row in table.rows:
         shown.add_row(*(Text(cell.text, style="bold" if cell.best else "") for cell in row))
     print_table(shown)

@@ -34,14 +34,22 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 DASHES = ("-", "--", "-.", ":")
 MARKS = "osD^v<>X"
 WIDTH = 6.9  # inches: a page's text
+HEAT: dict[str, Any] = {"cmap": "viridis", "interpolation": "nearest"}
 
 
 def style(i: int) -> dict[str, Any]:
+    """How the i-th line looks."""
     return {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i // len(COLOURS) % len(DASHES)]}
 
 
-def grid(count: int, columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
-    """`count` panels of one size; width and height in inches, of one panel."""
+def marked(i: int) -> dict[str, Any]:
+    """How the i-th line looks if its points are marked."""
+    return style(i) | {"marker": MARKS[i % len(MARKS)], "markersize": 3}
+
+
+def grid(count: int, columns: int, height: float) -> tuple[Figure, list[Axes]]:
+    """`count` panels of one size, together as wide as a page's text; height in inches, of one panel."""
+    width = WIDTH / min(columns, max(2, count))
     columns = max(1, min(columns, count))
     rows = math.ceil(count / columns)
     figure = Figure(figsize=(width * columns, height * rows))
@@ -52,4 +60,5 @@ def grid(count: int, columns: int, width: float, height: float) -> tuple[Figure,
 
 
 def broken(label: str) -> str:
+    """In several lines, as a panel's title."""
     return textwrap.fill(label, 22)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from piaget.report import metrics
-from piaget.report.canvas import COLOURS, MARKS, WIDTH, Figures, broken, grid, style
-from piaget.report.contents import Contents
+from piaget.report.canvas import COLOURS, HEAT, WIDTH, Figures, broken, grid, marked
+from piaget.report.contents import Contents, mean_use
 from piaget.report.groups import Group
 from piaget.report.statistics import mean_and_error
 
@@ -18,39 +18,42 @@ MAPS = 40  # columns of structures in a line
 
 def structures(contents: Contents) -> Figures:
     """Component x depth for every task of each method's first run; and birth, reuse and age of components."""
-    for one in contents.groups:
-        run = one.first.name
-        found = contents.weights(run)
-        if not found:
+    for group in contents.groups:
+        weights = contents.weights(group.first.name)
+        if not weights:
             continue
-        most = max(len(matrix) for _, matrix in found)
-        figure = _maps(found, most)
-        figure.suptitle(f"{one.stream}: {one.label}, seed {one.first.seed}", fontsize=8)
-        yield f"structures-{_slug(one)}", figure
-        yield f"life-{_slug(one)}", _life(contents, one, found, most)
+        most = max(map(len, weights.values()))
+        figure = _maps(weights, most)
+        figure.suptitle(_title(group), fontsize=8)
+        words = [group.stream, *group.method.split("/"), *group.variant.split()]
+        name = "-".join(words).replace("=", "-")
+        yield f"structures-{name}", figure
+        yield f"life-{name}", _life(contents, group, weights, most)
 
 
-def _maps(found: Sequence[tuple[str, np.ndarray]], most: int) -> Figure:
+def _title(group: Group) -> str:
+    return f"{group.stream}: {group.label}, seed {group.first.seed}"
+
+
+def _maps(weights: Mapping[str, np.ndarray], most: int) -> Figure:
     """Component x depth of each task, side by side; in one picture a line, since many axes take long to
     draw."""
-    depth = found[0][1].shape[1]
-    a_line = max(1, min(len(found), MAPS // depth))
-    lines = [found[i : i + a_line] for i in range(0, len(found), a_line)]
+    tasks = list(weights)
+    depth = weights[tasks[0]].shape[1]
+    a_line = max(1, min(len(tasks), MAPS // depth))
+    lines = [tasks[i : i + a_line] for i in range(0, len(tasks), a_line)]
     figure = Figure(figsize=(WIDTH, 0.5 + (0.4 + 0.13 * most) * len(lines)))
     axes = figure.subplots(len(lines), 1, squeeze=False)[:, 0]
-    low = min(0.0, *(float(matrix.min()) for _, matrix in found))
-    high = max(float(matrix.max()) for _, matrix in found)
+    low = min(0.0, *(float(matrix.min()) for matrix in weights.values()))
+    high = max(float(matrix.max()) for matrix in weights.values())
     for axis, line in zip(axes, lines, strict=True):
         picture = np.full((most, a_line * (depth + 1) - 1), np.nan)
-        for place, (_, matrix) in enumerate(line):
-            picture[: len(matrix), place * (depth + 1) : place * (depth + 1) + depth] = matrix
-        image = axis.imshow(
-            picture, vmin=low, vmax=high, cmap="viridis", aspect="auto", interpolation="nearest"
-        )
+        for place, task in enumerate(line):
+            start = place * (depth + 1)
+            picture[: len(weights[task]), start : start + depth] = weights[task]
+        image = axis.imshow(picture, **HEAT, vmin=low, vmax=high, aspect="auto")
         middles = [place * (depth + 1) + (depth - 1) / 2 for place in range(len(line))]
-        axis.set_xticks(
-            middles, [task if len(task) < 12 else f"{task[:10]}…" for task, _ in line], fontsize=6
-        )
+        axis.set_xticks(middles, [task if len(task) < 12 else f"{task[:10]}…" for task in line], fontsize=6)
         axis.set_yticks(range(0, most, 1 + most // 8))
         axis.set_ylabel("component")
         axis.spines[:].set_visible(False)
@@ -60,26 +63,24 @@ def _maps(found: Sequence[tuple[str, np.ndarray]], most: int) -> Figure:
     return figure
 
 
-def _life(contents: Contents, one: Group, found: Sequence[tuple[str, np.ndarray]], most: int) -> Figure:
+def _life(contents: Contents, group: Group, weights: Mapping[str, np.ndarray], most: int) -> Figure:
     """How much each task uses each component, from its birth on; crosses: the task needs it (removal)."""
-    run, tasks = one.first.name, [task for task, _ in found]
+    run, tasks = group.first.name, list(weights)
     use = np.full((most, len(tasks)), np.nan)
-    for j, (_, matrix) in enumerate(found):
-        use[: len(matrix), j] = np.abs(matrix).mean(1)
+    for j, matrix in enumerate(weights.values()):
+        use[: len(matrix), j] = mean_use(matrix)
     figure = Figure(figsize=(min(WIDTH, 1.6 + 0.22 * len(tasks)), 0.9 + 0.22 * most))
     axis = figure.subplots()
     image = axis.imshow(use, cmap="viridis", aspect="auto", vmin=0)
-    removed = contents.removals_of(run)
-    removed = removed[removed["reused"] & removed["evaluated"].isin(tasks)]
-    for task, component in zip(removed["evaluated"], removed["component"], strict=True):
+    removals = contents.of(run, metrics.removals)
+    needed = removals[removals["reused"] & removals["evaluated"].isin(tasks)]
+    for task, component in zip(needed["evaluated"], needed["component"], strict=True):
         axis.plot(tasks.index(task), component, "x", color="white", markersize=4)
     for component, birth in enumerate(contents.births(run, tasks, most)):
-        axis.plot([birth - 0.45] * 2, [component - 0.45, component + 0.45], color=COLOURS[1], linewidth=2)
-    axis.set(
-        xlabel="task",
-        ylabel="component",
-        title=f"{one.stream}: {one.label}, seed {one.first.seed}\n| born   x needed by the task",
-    )
+        x, y = [max(birth, 0) - 0.45] * 2, [component - 0.45, component + 0.45]
+        axis.plot(x, y, color=COLOURS[1], linewidth=2)
+    title = f"{_title(group)}\n| born   x needed by the task"
+    axis.set(xlabel="task", ylabel="component", title=title)
     axis.set_xticks(range(len(tasks)), [str(j + 1) for j in range(len(tasks))])
     axis.set_yticks(range(most))
     figure.colorbar(image, ax=axis, label="mean weight")
@@ -87,34 +88,26 @@ def _life(contents: Contents, one: Group, found: Sequence[tuple[str, np.ndarray]
 
 
 def candidates(contents: Contents) -> Figures:
-    """Validation scores of every candidate component, with and without it."""
+    """Validation scores of each candidate, with and without it. Dashed: what it took to be kept."""
+    tried = contents.compute(metrics.candidates)
     for stream in contents.streams:
-        groups = [one for _, one in contents.on(stream)]
-        tried = contents.candidates
-        shown = [one for one in groups if tried["run"].isin(one.names).any()]
-        if not shown:
+        groups = [group for group in contents.on(stream) if tried["run"].isin(group.names).any()]
+        if not groups:
             continue
-        figure, axes = grid(len(shown), 4, WIDTH / min(4, max(2, len(shown))), 2.0)
-        for axis, one in zip(axes, shown, strict=True):
-            own = tried[tried["run"].isin(one.names)]
+        figure, axes = grid(len(groups), 4, 2.0)
+        for axis, group in zip(axes, groups, strict=True):
+            scores = tried[tried["run"].isin(group.names)]
             for kept, mark, colour in ((True, "o", COLOURS[0]), (False, "x", COLOURS[1])):
-                points = own[own["kept"] == kept]
-                axis.plot(
-                    points["without"] * one.unit,
-                    points["with_it"] * one.unit,
-                    mark,
-                    color=colour,
-                    markersize=4,
-                    label="kept" if kept else "discarded",
-                )
-            ends = (
-                np.array([own[["without", "with_it"]].min().min(), own[["without", "with_it"]].max().max()])
-                * one.unit
-            )
+                points = scores[scores["kept"] == kept][["without", "with_it"]].to_numpy() * group.unit
+                label = "kept" if kept else "discarded"
+                axis.plot(points[:, 0], points[:, 1], mark, color=colour, markersize=4, label=label)
+            both = scores[["without", "with_it"]] * group.unit
+            ends = np.array([both.min().min(), both.max().max()])
             axis.plot(ends, ends, color="black", linewidth=0.6)
-            factor = 1.05 if one.higher_is_better else 0.95
-            axis.plot(ends, factor * ends, color="black", linewidth=0.6, linestyle="--")
-            axis.set(title=broken(one.label), xlabel="without it")
+            if group.first.threshold is not None:
+                factor = 1 + group.first.threshold * (1 if group.higher_is_better else -1)
+                axis.plot(ends, factor * ends, color="black", linewidth=0.6, linestyle="--")
+            axis.set(title=broken(group.label), xlabel="without it")
         axes[0].set_ylabel("with it (validation)")
         axes[0].legend()
         yield f"candidates-{stream}", figure
@@ -122,35 +115,20 @@ def candidates(contents: Contents) -> Figures:
 
 def reuse(contents: Contents) -> Figures:
     """How many tasks need each component."""
-    lines = metrics.reuse(contents.table)
+    lines = contents.compute(metrics.reuse)
     for stream in contents.streams:
-        groups = [one for _, one in contents.on(stream)]
-        shown = [one for one in groups if lines["run"].isin(one.names).any()]
-        if not shown:
+        groups = [group for group in contents.on(stream) if lines["run"].isin(group.names).any()]
+        if not groups:
             continue
         figure = Figure(figsize=(WIDTH / 2, 2.4))
         axis = figure.subplots()
-        for i, one in enumerate(shown):
-            own = lines[lines["run"].isin(one.names)]
-            numbers = [(rank, *mean_and_error(list(values))) for rank, values in own.groupby("rank")["tasks"]]
+        for i, group in enumerate(groups):
+            counts = lines[lines["run"].isin(group.names)].groupby("rank")["tasks"]
+            numbers = [(rank, *mean_and_error(list(tasks))) for rank, tasks in counts]
             ranks, means, errors = zip(*numbers, strict=True)
-            axis.errorbar(
-                ranks,
-                means,
-                np.nan_to_num(errors),
-                marker=MARKS[i % 8],
-                markersize=3,
-                label=one.label,
-                elinewidth=0.8,
-                **style(i),
-            )
+            axis.errorbar(ranks, means, np.nan_to_num(errors), label=group.label, elinewidth=0.8, **marked(i))
         axis.set(
             xlabel="component, most reused first", ylabel="tasks that need it", title=stream, ylim=(0, None)
         )
         axis.legend()
         yield f"reuse-{stream}", figure
-
-
-def _slug(one: Group) -> str:
-    words = [one.stream, *one.method.split("/"), *one.variant.split()]
-    return "-".join(word.replace("=", "-") for word in words)

@@ -2,141 +2,154 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from piaget.report import metrics
 from piaget.report.groups import Group, group
-from piaget.report.reading import Results, Run
+from piaget.report.reading import Results, RunFolder
+from piaget.report.statistics import Paired, holm, paired
 
 SMOOTH = 5  # evaluations that a point of a learning curve is the mean of
 REFERENCE = "monolithic/nft/no-components"  # what the paper's gains are relative to
 
-
-Lookup = Callable[[str], pd.DataFrame]
-
-
-def _by_run(table: pd.DataFrame) -> Lookup:
-    found = dict(tuple(table.groupby("run", sort=False)))
-    return lambda run: found.get(run, table.iloc[:0])
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Contents:
+    """Groups of runs, and numbers about each of their runs, by the run's name."""
+
     results: Results
+    _computed: dict[Any, Any] = field(default_factory=dict, repr=False)
+    _by_run: dict[Any, dict[str, pd.DataFrame]] = field(default_factory=dict, repr=False)
 
     @cached_property
-    def table(self) -> pd.DataFrame:
-        kept = {run.name for one in self.groups for run in one.runs}
-        return self.results.table[self.results.table["run"].isin(kept)]
+    def rows(self) -> pd.DataFrame:
+        kept = {run.name for group in self.groups for run in group.runs}
+        return self.results.rows[self.results.rows["run"].isin(kept)]
 
     @cached_property
     def groups(self) -> list[Group]:
-        scores = metrics.scores(self.results.table)
+        scores = metrics.scores(self.results.rows)
         for run in dict.fromkeys(scores[~np.isfinite(scores["value"])]["run"]):
             self.results.notes.append(f"{run} has scores that are not numbers: it diverged")
         return group(self.results)
 
     @cached_property
+    def positions(self) -> dict[str, int]:
+        """Of runs, in the order in which the page has them."""
+        runs = [run.name for group in self.groups for run in group.runs]
+        return {name: i for i, name in enumerate(runs)}
+
+    @cached_property
     def streams(self) -> list[str]:
-        return list(dict.fromkeys(one.stream for one in self.groups))
-
-    def on(self, stream: str) -> list[tuple[int, Group]]:
-        """The groups of a stream that have runs to be counted, with their positions."""
-        return [(i, one) for i, one in enumerate(self.groups) if one.stream == stream and one.counted]
+        return list(dict.fromkeys(group.stream for group in self.groups))
 
     @cached_property
+    def counted(self) -> list[Group]:
+        """The groups that have runs to be counted."""
+        return [group for group in self.groups if group.counted]
+
+    def on(self, stream: str) -> list[Group]:
+        """Those of them on a stream."""
+        return [group for group in self.counted if group.stream == stream]
+
+    @property
     def final(self) -> pd.Series:
-        return metrics.final_performance(self.table)
+        return self.compute(metrics.final_performance)
 
-    @cached_property
+    @property
     def forward(self) -> pd.Series:
-        return metrics.forward_performance(self.table)
+        return self.compute(metrics.forward_performance)
 
-    @cached_property
-    def candidates(self) -> pd.DataFrame:
-        return metrics.candidates(self.table)
+    def compute(self, metric: Callable[[pd.DataFrame], T]) -> T:
+        """What a function of metrics.py gives for the rows of all runs, computed once."""
+        if metric not in self._computed:
+            self._computed[metric] = metric(self.rows)
+        return self._computed[metric]
 
-    @cached_property
-    def removals(self) -> pd.DataFrame:
-        return metrics.removals(self.table)
-
-    # Lines of one run: looked up, since there may be hundreds of them.
-
-    @cached_property
-    def rows_of(self) -> Lookup:
-        return _by_run(self.table)
-
-    @cached_property
-    def structures_of(self) -> Lookup:
-        return _by_run(metrics.structures(self.table))
-
-    @cached_property
-    def candidates_of(self) -> Lookup:
-        return _by_run(self.candidates)
-
-    @cached_property
-    def removals_of(self) -> Lookup:
-        return _by_run(self.removals)
-
-    @cached_property
-    def forward_transfer(self) -> pd.Series:
-        return metrics.forward_transfer(self.table, self.table, self.references)
+    def of(self, run: str, metric: Callable[[pd.DataFrame], pd.DataFrame] | None = None) -> pd.DataFrame:
+        """The lines about one run of what `compute` gives, or its rows: looked up, as runs may be many."""
+        lines = self.rows if metric is None else self.compute(metric)
+        if metric not in self._by_run:
+            self._by_run[metric] = dict(tuple(lines.groupby("run", sort=False)))
+        return self._by_run[metric].get(run, lines.iloc[:0])
 
     @cached_property
     def references(self) -> dict[str, str]:
         """{run: the run of no-components NFT on the same data, with the same seed and epochs}, where there
         is one."""
-        counted = [run for one in self.groups for run in one.counted]
+        counted = [run for group in self.groups for run in group.counted]
         work = {run.name: (*run.work, run.seed) for run in counted}
         known = {work[run.name]: run.name for run in counted if run.method == REFERENCE}
         return {name: known[same] for name, same in work.items() if same in known}
 
     def gains(self, values: pd.Series) -> pd.Series:
         """Relative to the final performance of the reference, in percent."""
-        metric = pd.Series({run.name: one.metric for one in self.groups for run in one.runs})
+        metric = pd.Series({run.name: group.metric for group in self.groups for run in group.runs})
         return metrics.relative_gain(values, self.final, metric, self.references)
 
-    def mean_curves(self, one: Group) -> pd.DataFrame:
-        """Scores of the j-th task (columns) against epochs of the stream (index), mean of seeds, smoothed."""
-        lengths = {run.name: self.epochs_of(run) for run in one.counted}
-        own = pd.concat([self.rows_of(name) for name in lengths])
-        lines = metrics.epochs_of_stream(own, lengths)
-        return (
-            _smoothed(lines.pivot_table(index="at", columns="j", values="value", aggfunc="mean")) * one.unit
-        )
+    @cached_property
+    def differences(self) -> list[tuple[Group, Group, Paired]]:
+        """All pairs of methods of a stream that can be compared: on the same data, with the same epochs."""
+        pairs: list[tuple[Group, Group, Paired]] = []
+        for stream in self.streams:
+            tests = []
+            for ours, theirs in itertools.combinations(self.on(stream), 2):
+                if ours.first.work == theirs.first.work:
+                    test = paired(ours.of(self.final, ours.unit), theirs.of(self.final, theirs.unit))
+                    tests += [(ours, theirs, test)] if test else []
+            corrected = holm([test.t_test for _, _, test in tests])
+            for (ours, theirs, test), p in zip(tests, corrected, strict=True):
+                pairs.append((ours, theirs, replace(test, p=p)))
+        return pairs
 
-    def epochs_of(self, run: Run) -> list[int]:
+    def mean_curves(self, group: Group) -> pd.DataFrame:
+        """Scores of the j-th task (columns) against epochs of the stream (index), mean of seeds, smoothed."""
+        lengths = {run.name: self.epochs_of(run) for run in group.counted}
+        lines = metrics.epochs_of_stream(pd.concat([self.of(name) for name in lengths]), lengths)
+        curves = lines.pivot_table(index="at", columns="j", values="value", aggfunc="mean")
+        return _smoothed(curves) * group.unit
+
+    def epochs_of(self, run: RunFolder) -> list[int]:
         """How many epochs each trained task took, as far as its rows tell; the last one may be unfinished."""
-        lines = metrics.scores(self.rows_of(run.name))
+        lines = self.of(run.name, metrics.scores)
         longest = [int(epoch) for epoch in lines.groupby("trained", sort=False)["epoch"].max()]
         return [max(epoch, run.configuration["epochs"]) for epoch in longest[:-1]] + longest[-1:]
 
-    def mean_after(self, one: Group) -> np.ndarray:
+    def mean_after(self, group: Group) -> np.ndarray:
         """a[i, j], mean over seeds: (tasks, tasks); nan where a task is not known yet."""
-        lines = metrics.after(pd.concat([self.rows_of(name) for name in one.names]))
+        lines = pd.concat([self.of(name, metrics.after) for name in group.names])
         size = int(lines["j"].max()) + 1
         wide = lines.pivot_table(index="i", columns="j", values="value", aggfunc="mean")
-        return wide.reindex(index=range(size), columns=range(size)).to_numpy() * one.unit
+        return wide.reindex(index=range(size), columns=range(size)).to_numpy() * group.unit
 
-    def weights(self, run: str) -> list[tuple[str, np.ndarray]]:
+    def weights(self, run: str) -> dict[str, np.ndarray]:
         """Each task's structure (components, depths), in the order of the stream."""
-        found = []
-        for task, own in self.structures_of(run).groupby("evaluated", sort=False):
-            wide = own.pivot(index="component", columns="depth", values="value").to_numpy()
-            if np.isfinite(wide).all():  # else it diverged
-                found.append((str(task), wide))
-        return found
+        structures = {}
+        for task, lines in self.of(run, metrics.structures).groupby("evaluated", sort=False):
+            weights = lines.pivot(index="component", columns="depth", values="value").to_numpy()
+            if np.isfinite(weights).all():  # else it diverged
+                structures[str(task)] = weights
+        return structures
 
     def births(self, run: str, tasks: Sequence[str], components: int) -> list[int]:
-        """The place of the task with which each component came; 0 for the initial ones."""
-        tried = self.candidates_of(run)
-        kept = [task for task in tried[tried["kept"]]["trained"] if task in tasks]
-        return [0] * (components - len(kept)) + [list(tasks).index(task) for task in kept]
+        """The place of the task with which each component came; -1 for the initial ones."""
+        tried = self.of(run, metrics.candidates)
+        kept = [list(tasks).index(task) for task in tried[tried["kept"]]["trained"] if task in tasks]
+        return [-1] * (components - len(kept)) + kept
+
+
+def mean_use(weights: np.ndarray) -> np.ndarray:
+    """How much a task uses each component, whatever the sign: the mean over depths."""
+    return np.abs(weights).mean(1)
 
 
 def _smoothed(curves: pd.DataFrame) -> pd.DataFrame:

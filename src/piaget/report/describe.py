@@ -1,9 +1,10 @@
-"""A report as plain data, for the page (data.py)."""
+"""A report as plain data, for the page (page_data.py)."""
 
 from __future__ import annotations
 
 import datetime
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,18 @@ import numpy as np
 import pandas as pd
 
 import piaget
-from piaget.lab.table import ALGORITHMS, BASES
+from piaget.paper.names import ALGORITHMS
 from piaget.report import metrics, page_data as data
-from piaget.report.contents import Contents
+from piaget.report.contents import Contents, mean_use
 from piaget.report.explorer import rounded
-from piaget.report.forms import Table
+from piaget.report.forms import Cell, Table
 from piaget.report.groups import Group
-from piaget.report.statistics import spread
+from piaget.report.reading import RunFolder
+from piaget.report.statistics import LEVEL, spread
+from piaget.report.tables import cost_cells
 
 POINTS = 300  # of a learning curve, at most
+EXACT = 6  # digits of numbers that the page takes means of
 
 
 class Describer:
@@ -28,162 +32,177 @@ class Describer:
 
     def __init__(self, contents: Contents, place: Path) -> None:
         self.contents, self.place = contents, place
-        keys = dict.fromkeys((one.method, one.label) for one in contents.groups)
-        self.methods = list(keys)
-        runs = [run for one in contents.groups for run in one.runs]
-        self.positions = {run.name: i for i, run in enumerate(runs)}
+        self.methods = list(dict.fromkeys((group.method, group.label) for group in contents.groups))
 
     def report(
-        self,
-        made: Sequence[Table],
-        explorers: Sequence[tuple[str, data.Explorer]],
-        *,
-        title: str,
-        command: str,
-    ) -> data.Report:
-        for name, explorer in explorers:
-            explorer["run"] = self.positions[name]
-        return data.Report(
+        self, tables: Sequence[Table], explorers: list[data.ExplorerData], *, title: str, command: str
+    ) -> data.ReportData:
+        contents = self.contents
+        costs = [run.costs for group in contents.groups for run in group.runs]
+        time, _, memory = cost_cells(
+            sum(seconds or 0 for seconds, *_ in costs), None, max(peak or 0 for *_, peak in costs)
+        )
+        return data.ReportData(
             title=title,
-            made=datetime.date.today().isoformat(),
+            date=datetime.date.today().isoformat(),
             version=piaget.__version__,
             command=command,
-            notes=list(self.contents.results.notes),
-            streams=[self.stream(name) for name in self.contents.streams],
+            notes=list(contents.results.notes),
+            total_time=time.text,
+            most_memory=memory.text,
+            streams=[self.stream(name) for name in contents.streams],
             methods=[self.method(*key) for key in self.methods],
-            runs=[run for one in self.contents.groups for run in self.runs(one)],
-            curves=[curve for one in self.contents.groups if (curve := self.curve(one)) is not None],
-            tables=[self.table(table) for table in made],
-            explorers=[explorer for _, explorer in explorers],
-            paper=self.paper(),
+            runs=[self.run(group, run) for group in contents.groups for run in group.runs],
+            curves=[curve for group in contents.counted if (curve := self.curve(group)) is not None],
+            pairs=self.pairs(),
+            tables=[self.table(table) for table in tables],
+            explorers=explorers,
+            paper=[
+                (*self.position(group), *group.first.paper) for group in contents.groups if group.first.paper
+            ],
         )
 
-    def position(self, one: Group) -> tuple[int, int]:
-        stream = self.contents.streams.index(one.stream)
-        return stream, self.methods.index((one.method, one.label))
+    def position(self, group: Group) -> tuple[int, int]:
+        """Of its stream and its method."""
+        stream = self.contents.streams.index(group.stream)
+        return stream, self.methods.index((group.method, group.label))
 
-    def stream(self, name: str) -> data.Stream:
-        one = self.contents.on(name)[0][1]
-        return data.Stream(
-            name=name, metric=one.metric, unit=one.unit_name, higher_is_better=one.higher_is_better
-        )
-
-    def method(self, name: str, label: str) -> data.Method:
-        structure, base, algorithm = name.split("/")
-        return data.Method(
+    def stream(self, name: str) -> data.StreamData:
+        group = self.contents.on(name)[0]
+        return data.StreamData(
             name=name,
-            structure=structure,
-            base=BASES.get(base, base),
-            algorithm=ALGORITHMS.get(algorithm, algorithm),
-            variant=label.partition(" [")[2].removesuffix("]"),
-            label=label,
+            metric=group.metric,
+            unit=group.unit_name,
+            digits=group.digits,
+            higher_is_better=group.higher_is_better,
         )
 
-    def runs(self, one: Group) -> list[data.Run]:
-        contents, (stream, method) = self.contents, self.position(one)
-        found = []
-        for run in one.runs:
-            table = contents.rows_of(run.name)
-            lines = metrics.after(table)
-            tasks = list(lines.drop_duplicates("evaluated").sort_values("j")["evaluated"])
-            counts = metrics.components(table)
-            told = run.description
-            found.append(
-                data.Run(
-                    stream=stream,
-                    method=method,
-                    seed=run.seed,
-                    status=run.status,
-                    folder=str(run.folder),
-                    link=_link(run.folder / "run.json", self.place),
-                    command=run.command,
-                    reference=self.positions.get(contents.references.get(run.name, "")),
-                    configuration=run.configuration,
-                    seconds=(told.get("seconds") or 0) / len(told.get("together") or [0]) or None,
-                    steps=told.get("steps"),
-                    memory=told.get("peak_memory"),
-                    components=float(counts.iloc[0]) if len(counts) and run.has_components else None,
-                    tasks=tasks,
-                    after=_after(lines, len(tasks), one.unit),
-                    structures=self.structures(run.name, tasks),
-                    candidates=self.candidates(run.name, tasks, one.unit),
-                    removed=self.removed(run.name, tasks, one.unit),
-                )
-            )
-        return found
+    def method(self, name: str, label: str) -> data.MethodData:
+        algorithm = name.split("/")[2]
+        return data.MethodData(name=name, algorithm=ALGORITHMS.get(algorithm, algorithm), label=label)
 
-    def structures(self, run: str, tasks: Sequence[str]) -> list[list[list[float]]] | None:
-        found = dict(self.contents.weights(run))
-        if not found:
-            return None
-        return [np.round(found[task], 3).tolist() if task in found else [] for task in tasks]
+    def run(self, group: Group, run: RunFolder) -> data.RunData:
+        contents, (stream, method) = self.contents, self.position(group)
+        scores = contents.of(run.name, metrics.forgetting_ratio)
+        tasks = list(scores["evaluated"])
+        weights = contents.weights(run.name)
+        time, steps, memory = map(_cell_data, cost_cells(*run.costs))
+        count = contents.compute(metrics.components).get(run.name) if run.has_components else None
+        size = max(map(len, weights.values()), default=0)
+        return data.RunData(
+            stream=stream,
+            method=method,
+            seed=run.seed,
+            status=run.status,
+            counted=run in group.counted,
+            folder=str(run.folder),
+            link=_link(run.folder / "run.json", self.place),
+            command=run.command,
+            reference=contents.positions.get(contents.references.get(run.name, "")),
+            configuration=run.configuration,
+            time=time,
+            steps=steps,
+            memory=memory,
+            components=None if count is None else float(count),
+            tasks=tasks,
+            first=_rounded(scores["first"] * group.unit, EXACT),
+            final=_rounded(scores["final"] * group.unit, EXACT),
+            ratio=_rounded(scores["ratio"], EXACT),
+            after=_after(contents.of(run.name, metrics.after), len(tasks), group.unit),
+            structures=[np.round(weights.get(task, []), 3).tolist() for task in tasks] if weights else [],
+            uses=[mean_use(weights[task]).round(EXACT).tolist() if task in weights else [] for task in tasks],
+            births=contents.births(run.name, tasks, size),
+            threshold=run.threshold,
+            candidates=self.candidates(run.name, tasks, group.unit),
+            reused=self.reused(run.name, tasks),
+        )
 
-    def candidates(self, run: str, tasks: Sequence[str], unit: float) -> list[data.Candidate]:
-        own = self.contents.candidates_of(run)
+    def candidates(self, run: str, tasks: Sequence[str], unit: float) -> list[data.CandidateData]:
         return [
-            data.Candidate(
+            data.CandidateData(
                 task=tasks.index(line.trained),
                 with_it=round(line.with_it * unit, 2),
                 without=round(line.without * unit, 2),
+                gain=rounded(line.gain),
                 kept=bool(line.kept),
             )
-            for line in own.itertuples()
+            for line in self.contents.of(run, metrics.candidates).itertuples()
             if line.trained in tasks and np.isfinite([line.with_it, line.without]).all()
         ]
 
-    def removed(self, run: str, tasks: Sequence[str], unit: float) -> list[list[data.Number]] | None:
-        own = self.contents.removals_of(run)
-        if own.empty:
-            return None
-        wide = own.pivot_table(index="evaluated", columns="component", values="value", aggfunc="last") * unit
-        return _rows(wide.reindex(index=list(tasks)))
+    def reused(self, run: str, tasks: Sequence[str]) -> list[list[bool]]:
+        removals = self.contents.of(run, metrics.removals)
+        if removals.empty:
+            return []
+        wide = removals.pivot_table(index="evaluated", columns="component", values="reused", aggfunc="last")
+        return [[bool(value == 1) for value in row] for row in wide.reindex(index=list(tasks)).to_numpy()]
 
-    def curve(self, one: Group) -> data.Curve | None:
+    def curve(self, group: Group) -> data.CurveData | None:
         """Only where tasks were evaluated while they were learned."""
-        if not one.counted:
+        curves = self.contents.mean_curves(group)
+        if len(curves) <= len(curves.columns) + 1:
             return None
-        found = self.contents.mean_curves(one)
-        if len(found) <= len(found.columns) + 1:
-            return None
-        thin = found.iloc[spread(len(found), POINTS)]
-        run = one.first
-        lengths = self.contents.epochs_of(run)
-        stream, method = self.position(one)
-        return data.Curve(
+        thin = curves.iloc[spread(len(curves), POINTS)]
+        lengths = self.contents.epochs_of(group.first)
+        stream, method = self.position(group)
+        return data.CurveData(
             stream=stream,
             method=method,
-            seeds=len(one.counted),
+            seeds=len(group.counted),
             epochs=[int(at) for at in thin.index],
             starts=np.concatenate([[0], np.cumsum(lengths)[:-1]]).tolist(),
-            scores=_rows(thin.T),
+            scores=[_rounded(scores) for _, scores in thin.items()],
         )
 
-    def table(self, table: Table) -> data.Table:
-        about = [None if i is None else self.position(self.contents.groups[i]) for i in table.groups]
-        return data.Table(
+    def pairs(self) -> list[data.PairData]:
+        pairs = []
+        for ours, theirs, test in self.contents.differences:
+            (stream, method), (_, other) = self.position(ours), self.position(theirs)
+            pairs.append(
+                data.PairData(
+                    stream=stream,
+                    method=method,
+                    other=other,
+                    seeds=test.seeds,
+                    p=round(test.p, 4),
+                    significant=test.p < LEVEL,
+                )
+            )
+        return pairs
+
+    def table(self, table: Table) -> data.TableData:
+        about = [(None, None) if i is None else self.position(self.contents.groups[i]) for i in table.groups]
+        return data.TableData(
             id=table.name,
             title=table.title,
             caption=table.caption,
             columns=table.columns,
-            rows=[[cell.text for cell in row] for row in table.rows],
+            rows=[[_text_or_data(cell) for cell in row] for row in table.rows],
             best=[(i, j) for i, row in enumerate(table.rows) for j, cell in enumerate(row) if cell.best],
-            stream=[None if one is None else one[0] for one in about],
-            method=[None if one is None else one[1] for one in about],
+            stream=[stream for stream, _ in about],
+            method=[method for _, method in about],
         )
 
-    def paper(self) -> list[tuple[int, int, float, float]]:
-        return [(*self.position(one), *one.first.paper) for one in self.contents.groups if one.first.paper]
+
+def _cell_data(cell: Cell) -> data.CellData:
+    return data.CellData(text=cell.text, value=cell.value)
+
+
+def _text_or_data(cell: Cell) -> str | data.CellData:
+    """A cell that begins with a number is sorted by it; another unit in every row needs a value for that."""
+    numeric = cell.value is None or re.fullmatch(r"[-+\d.,]+( ±.*| MB)?", cell.text)
+    return cell.text if numeric else _cell_data(cell)
 
 
 def _after(lines: pd.DataFrame, tasks: int, unit: float) -> list[list[data.Number]]:
     """Row i: scores after task i; empty where nothing was evaluated then."""
     wide = lines.pivot_table(index="i", columns="j", values="value", aggfunc="last") * unit
-    rows = _rows(wide.reindex(index=range(tasks), columns=range(tasks)))
+    rows = [_rounded(row) for _, row in wide.reindex(index=range(tasks), columns=range(tasks)).iterrows()]
     return [[] if all(value is None for value in row) else row for row in rows]
 
 
-def _rows(wide: pd.DataFrame) -> list[list[Any]]:
-    return [[rounded(float(value)) for value in row] for row in wide.to_numpy()]
+def _rounded(values: Any, digits: int = 2) -> list[data.Number]:
+    return [rounded(float(value), digits) for value in values]
 
 
 def _link(path: Path, place: Path) -> str | None:

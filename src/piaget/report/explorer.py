@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from piaget.data.tasks import Task
 from piaget.errors import DataError, PiagetError
@@ -17,92 +16,100 @@ from piaget.lab.making import make_stream
 from piaget.learner import Learner
 from piaget.method.components import Dense
 from piaget.method.encoders import LinearDecoder, LinearEncoder
-from piaget.report.groups import Group
-from piaget.report.page_data import Explorer, ExplorerTask
-from piaget.report.reading import Run
+from piaget.report.contents import Contents
+from piaget.report.page_data import ExplorerData, ExplorerTaskData, NetworkData
+from piaget.report.reading import RunFolder
 from piaget.report.statistics import spread
 from piaget.scoring import probing
-from piaget.scoring.scores import Encoded
 
 INTENSITIES = [i / 10 for i in range(11)]
 TASKS = 8  # of a stream, at most, for which a grid is computed
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedRun:
     """A finished run: its learner, and those tasks of its stream that it has learned."""
 
-    run: Run
+    run: RunFolder
     learner: Learner
     tasks: list[Task]
 
 
-def open_run(run: Run, data_dir: str | None) -> Opened:
+def open_run(run: RunFolder, data_dir: str | None) -> OpenedRun:
     learner = Learner.load(run.folder / "learner")
     stream = make_stream(run.configuration, run.seed, data_dir or run.description.get("data_dir"))
     known = set(learner.tasks)
     tasks = [task for task in (stream[i] for i in range(len(stream))) if task.name in known]
     if not tasks:
         raise DataError("none of its tasks is in its stream any more: the data have changed")
-    return Opened(run, learner, tasks)
+    return OpenedRun(run, learner, tasks)
 
 
-def explorers(groups: Sequence[Group], data_dir: str | None, notes: list[str]) -> list[tuple[str, Explorer]]:
-    """One for the first finished run of every method that has structures, with the run's name."""
-    found = []
-    for one in groups:
-        run = next((run for run in one.runs if run.status == "done"), None)
+def explore(contents: Contents, data_dir: str | None, notes: list[str]) -> list[ExplorerData]:
+    """One for the first finished run of every method that has structures."""
+    explorers = []
+    for group in contents.groups:
+        run = next((run for run in group.runs if run.done), None)
         if run is None or not run.has_components:
             continue
         try:
             opened = open_run(run, data_dir)
-            found.append((run.name, pixels(opened) if is_pixels(opened) else grid(opened, one.unit)))
+            learner, network = opened.learner, network_of(opened) if is_pixels(opened) else None
+            if network is None:
+                chosen = [opened.tasks[i] for i in spread(len(opened.tasks), TASKS)]
+                tasks = [grid_task(learner, task, group.unit) for task in chosen]
+            else:
+                tasks = [pixel_task(learner, task) for task in opened.tasks]
         except (PiagetError, OSError) as error:
             notes.append(f"no component explorer for {run.name}: {error}")
-    return found
-
-
-def grid(opened: Opened, unit: float) -> Explorer:
-    """Scores on a sample of the test data, with one component at one depth at each intensity."""
-    learner, structure = opened.learner, opened.learner.settings.structure
-    made = []
-    for task in (opened.tasks[i] for i in spread(len(opened.tasks), TASKS)):
-        weights = probing.weights(learner, task)  # (depths, k)
-        data, known = probing.sample(learner, task), learner.record(task).k
-
-        def score(change: probing.Change | None, task: Task = task, data: Encoded = data) -> float | None:
-            return rounded(probing.score(learner, task, data, change) * unit)
-
-        scores = [
-            [
-                [score(probing.at_intensity(structure, c, a, d, known)) for a in INTENSITIES]
-                for c in range(weights.shape[1])
-            ]
-            for d in range(weights.shape[0])
-        ]
-        made.append(
-            ExplorerTask(
-                name=task.name, weights=as_lists(weights), score=score(None), scores=scores, truth=None
-            )
+            continue
+        described = ExplorerData(
+            run=contents.positions[run.name],
+            depth=len(tasks[0]["weights"]),
+            components=learner.components,
+            shared=learner.settings.structure.shares,
+            intensities=INTENSITIES,
+            tasks=tasks,
+            network=network,
         )
-    return Explorer(
-        kind="grid",
-        run=-1,
-        depth=len(made[0]["weights"]),
-        components=learner.components,
-        shared=structure.shares,
-        intensities=INTENSITIES,
-        tasks=made,
-        width=None,
-        side=None,
-        numbers=None,
-    )
+        explorers.append(described)
+    return explorers
+
+
+def grid_task(learner: Learner, task: Task, unit: float) -> ExplorerTaskData:
+    """Scores on a sample of the test data, with one component at one depth at each intensity."""
+    described, data = _task(learner, task), probing.sample(learner, task)
+
+    def score(change: probing.Change | None) -> float | None:
+        return rounded(probing.score(learner, task, data, change) * unit)
+
+    def at(component: int, intensity: float, depth: int) -> probing.Change:
+        structure, usable = learner.settings.structure, described["usable"]
+        return probing.at_intensity(structure, component, intensity, depth, usable)
+
+    described["score"] = score(None)
+    described["scores"] = [
+        [[score(at(c, a, d)) for a in INTENSITIES] for c in range(len(weights))]
+        for d, weights in enumerate(described["weights"])
+    ]
+    return described
+
+
+def _task(learner: Learner, task: Task) -> ExplorerTaskData:
+    """A task with its weights, and no scores yet.
+
+    Weights are as exact as float32 is: if they are nearly 0, they still tell how the rest is shared.
+    """
+    weights = probing.weights(learner, task).nan_to_num(0.0, 0.0, 0.0)  # (depths, k)
+    exact = [[float(f"{weight:.9g}") for weight in row] for row in weights.tolist()]
+    usable = learner.record(task).k
+    return ExplorerTaskData(name=task.name, weights=exact, usable=usable, score=None, scores=None, truth=None)
 
 
 # --- pictures from coordinates ------------------------------------------------------------------------------
 
 
-def is_pixels(opened: Opened) -> bool:
+def is_pixels(opened: OpenedRun) -> bool:
     """A picture is computed from a row and a column, by parts that all tasks share."""
     settings = opened.learner.settings
     return (
@@ -124,14 +131,15 @@ def _side(task: Task) -> tuple[int, int] | None:
     return (rows, columns) if rows * columns == len(x) else None
 
 
-def pixels(opened: Opened) -> Explorer:
-    learner, state, first = opened.learner, opened.learner.state, opened.tasks[0]
-    settings = learner.settings
+def network_of(opened: OpenedRun) -> NetworkData:
+    """All that the page needs to compute pictures."""
+    settings, state, first = opened.learner.settings, opened.learner.state, opened.tasks[0]
     assert isinstance(settings.components, Dense)
+    side = _side(first)
+    assert side is not None
     shared, components = state.shared, state.components
-    inputs = first.train.x.float()
     parts = [
-        inputs,
+        first.train.x,
         shared.encoder["weight"],
         shared.encoder["bias"],
         components["weight"],
@@ -140,53 +148,32 @@ def pixels(opened: Opened) -> Explorer:
         shared.decoder["bias"][:1],
     ]
     flat = np.concatenate([part.detach().cpu().float().numpy().ravel() for part in parts]).astype("<f4")
-    made = []
-    for task in opened.tasks:
-        score = probing.score(learner, task, probing.sample(learner, task, len(task.train)))
-        truth = base64.b64encode(task.train.y.to(torch.uint8).numpy().tobytes()).decode()
-        weights = as_lists(probing.weights(learner, task), 6)
-        made.append(
-            ExplorerTask(
-                name=task.name, weights=weights, score=rounded(100 * score), scores=None, truth=truth
-            )
-        )
-    return Explorer(
-        kind="pixels",
-        run=-1,
-        depth=settings.depth,
-        components=learner.components,
-        shared=True,
-        intensities=INTENSITIES,
-        tasks=made,
-        width=settings.components.width,
-        side=_side(first),
-        numbers=base64.b64encode(flat.tobytes()).decode(),
-    )
+    numbers = base64.b64encode(flat.tobytes()).decode()
+    return NetworkData(width=settings.components.width, side=side, numbers=numbers)
+
+
+def pixel_task(learner: Learner, task: Task) -> ExplorerTaskData:
+    """A task with its true picture."""
+    score = probing.score(learner, task, probing.sample(learner, task, len(task.train)))
+    truth = base64.b64encode(task.train.y.to(torch.uint8).numpy().tobytes()).decode()
+    described = _task(learner, task)
+    described["score"], described["truth"] = rounded(100 * score), truth
+    return described
 
 
 @torch.no_grad()
-def pictures(opened: Opened, task: Task, component: int, intensities: Sequence[float]) -> np.ndarray:
+def pictures(opened: OpenedRun, task: Task, component: int, intensities: Sequence[float]) -> np.ndarray:
     """The picture with a component at each depth at each intensity: (depths, intensities, rows, columns)."""
     learner, side = opened.learner, _side(task)
     assert side is not None
-    x, known = task.train.x, learner.record(task).k
-    found = [
-        [
-            probing.altered(
-                learner, probing.at_intensity(learner.settings.structure, component, a, depth, known)
-            )
-            .predict_proba(x, task)[:, 1]
-            .reshape(side)
-            .numpy()
-            for a in intensities
-        ]
-        for depth in range(learner.settings.depth)
-    ]
-    return np.array(found)
+    x, usable = task.train.x, learner.record(task).k
+    structure = learner.settings.structure
 
+    def picture(depth: int, intensity: float) -> np.ndarray:
+        change = probing.at_intensity(structure, component, intensity, depth, usable)
+        return probing.altered(learner, change).predict_proba(x, task)[:, 1].reshape(side).numpy()
 
-def as_lists(matrix: Tensor, digits: int = 3) -> list[list[float]]:
-    return [[round(float(value), digits) for value in row] for row in matrix.nan_to_num(0.0, 0.0, 0.0)]
+    return np.array([[picture(depth, a) for a in intensities] for depth in range(learner.settings.depth)])
 
 
 def rounded(value: float, digits: int = 2) -> float | None:

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from piaget.lab.table import BASES
+from piaget.paper.names import BASES
 from piaget.report import metrics
-from piaget.report.canvas import COLOURS, MARKS, STYLE, WIDTH, Figures, broken, grid, style
+from piaget.report.canvas import COLOURS, HEAT, STYLE, WIDTH, Figures, broken, grid, marked, style
 from piaget.report.component_figures import candidates, reuse, structures
 from piaget.report.contents import Contents
 from piaget.report.groups import Group
@@ -29,29 +29,33 @@ if TYPE_CHECKING:
 def bars(contents: Contents) -> Figures:
     """Forward and final performance of each stream, and gains over no-components NFT, as in the paper."""
     numbers = {"forward": contents.forward, "final": contents.final}
-    gains = {name: contents.gains(values) for name, values in numbers.items()}
     for stream in contents.streams:
-        groups = [one for _, one in contents.on(stream)]
-        bars = {name: [one.summary(values, one.unit) for one in groups] for name, values in numbers.items()}
-        yield f"bars-{stream}", _bars([one.label for one in groups], bars, stream, groups[0].unit_name)
-    labels: dict[str, list[Group]] = {}
-    for one in contents.groups:
-        if any(run.name in gains["final"].index for run in one.runs):
-            labels.setdefault(one.label, []).append(one)
-    if labels:
+        groups = contents.on(stream)
         bars = {
-            name: [mean_and_error(_over_streams(groups, values)) for groups in labels.values()]
+            name: [group.summary(values, group.unit) for group in groups] for name, values in numbers.items()
+        }
+        yield f"bars-{stream}", _bars([group.label for group in groups], bars, stream, groups[0].unit_name)
+    gains = {name: contents.gains(values) for name, values in numbers.items()}
+    by_label: dict[str, list[Group]] = {}
+    for group in contents.counted:
+        if group.of(gains["final"]):
+            by_label.setdefault(group.label, []).append(group)
+    streams = {group.stream for groups in by_label.values() for group in groups}
+    # A mean over some of the streams would not compare with one over all of them.
+    everywhere = {label: groups for label, groups in by_label.items() if len(groups) == len(streams)}
+    if everywhere:
+        bars = {
+            name: [mean_and_error(_over_streams(groups, values)) for groups in everywhere.values()]
             for name, values in gains.items()
         }
-        streams = ", ".join(contents.streams)
-        yield "gains", _bars(list(labels), bars, streams, "gain over final NFT No Comp. in %")
+        title = ", ".join(sorted(streams))
+        yield "gains", _bars(list(everywhere), bars, title, "gain over final NFT No Comp. in %")
 
 
 def _over_streams(groups: Sequence[Group], values: pd.Series) -> list[float]:
     """For each seed that all streams have, the mean over streams."""
-    found = [one.of(values) for one in groups]
-    seeds = set.intersection(*(set(of_stream) for of_stream in found))
-    return [float(np.mean([of_stream[seed] for of_stream in found])) for seed in sorted(seeds)]
+    by_seed = pd.concat([pd.Series(group.of(values)) for group in groups], axis=1, join="inner")
+    return list(by_seed.mean(axis=1, skipna=False))
 
 
 def _bars(labels: Sequence[str], bars: dict[str, list[tuple[float, float]]], title: str, unit: str) -> Figure:
@@ -79,18 +83,15 @@ def _bars(labels: Sequence[str], bars: dict[str, list[tuple[float, float]]], tit
 
 
 def ratios(contents: Contents) -> Figures:
-    lines = metrics.forgetting_ratio(contents.table)
+    ratios = contents.compute(metrics.forgetting_ratio)
     for stream in contents.streams:
-        groups = [one for _, one in contents.on(stream)]
-        bases = list(dict.fromkeys(one.first.parts[1] for one in groups))
-        figure, axes = grid(len(bases), 3, WIDTH / min(3, max(2, len(bases))), 2.3)
+        groups = contents.on(stream)
+        bases = list(dict.fromkeys(group.first.parts[1] for group in groups))
+        figure, axes = grid(len(bases), 3, 2.3)
         for axis, base in zip(axes, bases, strict=True):
-            for i, one in enumerate(g for g in groups if g.first.parts[1] == base):
-                own = lines[lines["run"].isin(one.names)]
-                places = own.groupby("j")["ratio"].mean()
-                axis.plot(
-                    places.index + 1, places, marker=MARKS[i % 8], markersize=3, label=one.label, **style(i)
-                )
+            for i, group in enumerate(group for group in groups if group.first.parts[1] == base):
+                places = ratios[ratios["run"].isin(group.names)].groupby("j")["ratio"].mean()
+                axis.plot(places.index + 1, places, label=group.label, **marked(i))
             axis.axhline(1, color="black", linewidth=0.6)
             axis.set(title=BASES.get(base, base), xlabel="task")
             _legend_below(axis)
@@ -101,27 +102,27 @@ def ratios(contents: Contents) -> Figures:
 def against(contents: Contents, option: str, label: str) -> Figures:
     """Final performance against a setting that runs differ in."""
     for stream in contents.streams:
-        groups = [one for _, one in contents.on(stream)]
+        groups = contents.on(stream)
         lines: dict[str, list[tuple[float, Group]]] = {}
-        for one in groups:
-            value = one.first.changes.get(option)
+        for group in groups:
+            value = group.first.changes.get(option)
             if isinstance(value, int | float):
-                lines.setdefault(_without(one, option), []).append((value, one))
+                lines.setdefault(_without(group, option), []).append((value, group))
         if not any(len(points) > 1 for points in lines.values()):
             continue
         figure = Figure(figsize=(WIDTH / 2, 2.6))
         axis = figure.subplots()
         for i, (name, points) in enumerate(lines.items()):
             points.sort(key=lambda point: point[0])
-            numbers = [one.summary(contents.final, one.unit) for _, one in points]
+            numbers = [group.summary(contents.final, group.unit) for _, group in points]
             x, mean = [value for value, _ in points], np.array([m for m, _ in numbers])
             error = np.nan_to_num([e for _, e in numbers])
-            axis.plot(x, mean, marker=MARKS[i % 8], markersize=3, label=name, **style(i))
+            axis.plot(x, mean, label=name, **marked(i))
             axis.fill_between(x, mean - error, mean + error, color=style(i)["color"], alpha=0.2, linewidth=0)
         # Methods without the setting are level lines.
-        level = [one for one in groups if option not in one.first.changes and option == "adapt_every"]
-        for i, one in enumerate(level, len(lines)):
-            axis.axhline(one.summary(contents.final, one.unit)[0], label=one.label, **style(i))
+        level = [group for group in groups if option not in group.first.changes and option == "adapt_every"]
+        for i, group in enumerate(level, len(lines)):
+            axis.axhline(group.summary(contents.final, group.unit)[0], label=group.label, **style(i))
         axis.set(xscale="log", xlabel=label, title=stream, ylabel=groups[0].unit_name)
         ticks = sorted({value for points in lines.values() for value, _ in points})
         axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
@@ -143,9 +144,10 @@ def _legend_below(axis: Axes) -> None:
     axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.28), fontsize=6)
 
 
-def _without(one: Group, option: str) -> str:
+def _without(group: Group, option: str) -> str:
     """The method's label without this setting (and the size of replay, which goes with the data's)."""
-    return re.sub(rf" ?\b({option}|replay_size)=[^ \]]+", "", one.label).replace(" []", "").replace("[ ", "[")
+    label = re.sub(rf" ?\b({option}|replay_size)=[^ \]]+", "", group.label)
+    return label.replace(" []", "").replace("[ ", "[")
 
 
 # --- over the stream --------------------------------------------------------------------------------------
@@ -153,53 +155,36 @@ def _without(one: Group, option: str) -> str:
 
 def curves(contents: Contents) -> Figures:
     for stream in contents.streams:
-        groups = [one for _, one in contents.on(stream)]
-        figure, axes = grid(len(groups), 4, WIDTH / min(4, max(2, len(groups))), 1.7)
-        for axis, one in zip(axes, groups, strict=True):
-            found = contents.mean_curves(one)
-            shades = matplotlib.colormaps["viridis"](np.linspace(0, 0.9, len(found.columns)))
-            for place, shade in zip(found.columns, shades, strict=True):
-                line = found[place].dropna()
-                axis.plot(
-                    line.index,
-                    line,
-                    color=shade,
-                    linewidth=0.9,
-                    marker="." if len(line) < 25 else None,
-                    markersize=3,
-                )
-            axis.set_title(broken(one.label))
-        _same_range(axes)
-        axes[0].set_ylabel(groups[0].unit_name)
+        groups = contents.on(stream)
+        figure, axes = grid(len(groups), 4, 1.7)
+        for axis, group in zip(axes, groups, strict=True):
+            curves = contents.mean_curves(group)
+            shades = matplotlib.colormaps["viridis"](np.linspace(0, 0.9, len(curves.columns)))
+            for place, shade in zip(curves.columns, shades, strict=True):
+                line = curves[place].dropna()
+                mark = "." if len(line) < 25 else None
+                axis.plot(line.index, line, color=shade, linewidth=0.9, marker=mark, markersize=3)
+            axis.set(title=broken(group.label), xlabel="epochs of all tasks")
+        limits = np.array([axis.get_ylim() for axis in axes])
         for axis in axes:
-            axis.set_xlabel("epochs of all tasks")
+            axis.set_ylim(limits.min(), limits.max())
+        axes[0].set_ylabel(groups[0].unit_name)
         yield f"curves-{stream}", figure
-
-
-def _same_range(axes: Sequence[Axes]) -> None:
-    limits = [axis.get_ylim() for axis in axes]
-    for axis in axes:
-        axis.set_ylim(min(low for low, _ in limits), max(high for _, high in limits))
 
 
 def transfer(contents: Contents) -> Figures:
     """The transfer matrix: task trained x task evaluated."""
     for stream in contents.streams:
-        groups = [one for _, one in contents.on(stream)]
-        found = [contents.mean_after(one) for one in groups]
-        figure, axes = grid(len(groups), 4, WIDTH / min(4, max(2, len(groups))), 1.8)
-        low, high = (float(f([f(matrix) for matrix in found])) for f in (np.nanmin, np.nanmax))
-        for axis, one, matrix in zip(axes, groups, found, strict=True):
+        groups = contents.on(stream)
+        matrices = [contents.mean_after(group) for group in groups]
+        figure, axes = grid(len(groups), 4, 1.8)
+        low, high = (float(f([f(matrix) for matrix in matrices])) for f in (np.nanmin, np.nanmax))
+        for axis, group, matrix in zip(axes, groups, matrices, strict=True):
+            end = len(matrix) + 0.5
             image = axis.imshow(
-                matrix,
-                vmin=low,
-                vmax=high,
-                cmap="viridis",
-                aspect="equal",
-                interpolation="nearest",
-                extent=(0.5, len(matrix) + 0.5, len(matrix) + 0.5, 0.5),
+                matrix, **HEAT, vmin=low, vmax=high, aspect="equal", extent=(0.5, end, end, 0.5)
             )
-            axis.set(title=broken(one.label), xlabel="task evaluated")
+            axis.set(title=broken(group.label), xlabel="task evaluated")
         axes[0].set_ylabel("after task")
         figure.colorbar(image, ax=axes, label=groups[0].unit_name, shrink=0.8)
         yield f"transfer-{stream}", figure

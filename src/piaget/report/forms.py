@@ -22,8 +22,8 @@ class Cell:
 
 @dataclass
 class Table:
-    """`groups`: the positions of what each row is about (in the report's list of groups), if it is about
-    one."""
+    """A table of the report. `groups`: what each row is about, as a position in the report's list of groups,
+    if it is about one of them."""
 
     name: str
     title: str
@@ -32,16 +32,19 @@ class Table:
     rows: list[list[Cell]] = field(default_factory=list)
     groups: list[int | None] = field(default_factory=list)
 
-    def add(self, group: int | None, *cells: Cell | str | int) -> None:
-        self.rows.append([cell if isinstance(cell, Cell) else Cell(str(cell)) for cell in cells])
+    def add(self, group: int | None, *cells: Cell | str) -> None:
+        self.rows.append([cell if isinstance(cell, Cell) else Cell(cell) for cell in cells])
         self.groups.append(group)
+
+    def is_numeric(self, column: int) -> bool:
+        return any(row[column].value is not None for row in self.rows)
 
 
 def number(value: float, error: float = math.nan, digits: int = 1) -> Cell:
     """97.6 ± 0.2; nothing, if there is no number."""
     if math.isnan(value):
         return Cell()
-    text = f"{value:.{digits}f}"
+    text = f"{value:,.{digits}f}" if digits == 0 else f"{value:.{digits}f}"
     if math.isnan(error):
         return Cell(text, value)
     return Cell(f"{text} ± {error:.{digits}f}", value, error)
@@ -49,14 +52,12 @@ def number(value: float, error: float = math.nan, digits: int = 1) -> Cell:
 
 def mark_best(table: Table, column: int, higher: bool, rows: Iterable[int]) -> None:
     """In bold: the best of these rows, and those that round to the same."""
-    given = [row for row in rows if table.rows[row][column].value is not None]
-    if len(given) < 2:
-        return
-    values = {row: float(table.rows[row][column].text.split(" ")[0]) for row in given}
-    best = (max if higher else min)(values.values())
-    for row in given:
-        if values[row] == best:
-            table.rows[row][column] = replace(table.rows[row][column], best=True)
+    cells = {row: table.rows[row][column] for row in rows}
+    values = {row: float(cell.text.split(" ")[0]) for row, cell in cells.items() if cell.value is not None}
+    if len(values) > 1:
+        best = (max if higher else min)(values.values())
+        for row, value in values.items():
+            table.rows[row][column] = replace(cells[row], best=value == best)
 
 
 # --- forms ------------------------------------------------------------------------------------------------
@@ -72,20 +73,10 @@ def as_markdown(table: Table) -> str:
     def shown(cell: Cell) -> str:
         return f"**{escaped(cell.text)}**" if cell.best else escaped(cell.text)
 
-    aligned = ["--:" if _is_numeric(table, i) else "---" for i in range(len(table.columns))]
+    aligned = ["--:" if table.is_numeric(i) else "---" for i in range(len(table.columns))]
     rows = [line(shown(cell) for cell in row) for row in table.rows]
-    return "\n".join(
-        [
-            f"## {table.title}",
-            "",
-            table.caption,
-            "",
-            line(map(escaped, table.columns)),
-            line(aligned),
-            *rows,
-            "",
-        ]
-    )
+    head = [line(map(escaped, table.columns)), line(aligned)]
+    return "\n".join([f"## {table.title}", "", table.caption, "", *head, *rows, ""])
 
 
 def as_csv(table: Table) -> str:
@@ -93,13 +84,10 @@ def as_csv(table: Table) -> str:
     errors = [any(row[i].error is not None for row in table.rows) for i in range(len(table.columns))]
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(
-        [
-            name
-            for i, column in enumerate(table.columns)
-            for name in (column, f"{column} s.e.")[: 1 + errors[i]]
-        ]
-    )
+    head: list[str] = []
+    for column, has_error in zip(table.columns, errors, strict=True):
+        head += [column, f"{column} s.e."] if has_error else [column]
+    writer.writerow(head)
     for row in table.rows:
         cells: list[object] = []
         for i, cell in enumerate(row):
@@ -119,49 +107,30 @@ def as_latex(table: Table) -> str:
             return rf"$\mathbf{{{text}}}$" if cell.best else f"${text}$"
         return rf"\textbf{{{text}}}" if cell.best else text
 
-    columns = "".join("r" if _is_numeric(table, i) else "l" for i in range(len(table.columns)))
-    body = [" & ".join(shown(cell) for cell in row) + r" \\" for row in table.rows]
-    return "\n".join(
-        [
-            r"\begin{table}",
-            r"\centering",
-            rf"\caption{{{_latex(table.title)}. {_latex(table.caption)}}}",
-            rf"\label{{tab:{table.name}}}",
-            rf"\begin{{tabular}}{{{columns}}}",
-            r"\toprule",
-            " & ".join(map(_latex, table.columns)) + r" \\",
-            r"\midrule",
-            *body,
-            r"\bottomrule",
-            r"\end{tabular}",
-            r"\end{table}",
-            "",
-        ]
-    )
+    columns = "".join("r" if table.is_numeric(i) else "l" for i in range(len(table.columns)))
+    body = "\n".join(" & ".join(map(shown, row)) + r" \\" for row in table.rows)
+    head = " & ".join(map(_latex, table.columns)) + r" \\"
+    return rf"""\begin{{table}}
+\centering
+\caption{{{_latex(table.title)}. {_latex(table.caption)}}}
+\label{{tab:{table.name}}}
+\begin{{tabular}}{{{columns}}}
+\toprule
+{head}
+\midrule
+{body}
+\bottomrule
+\end{{tabular}}
+\end{{table}}
+"""
 
 
 FORMS: dict[str, Callable[[Table], str]] = {"md": as_markdown, "csv": as_csv, "tex": as_latex}
 
 
-def _is_numeric(table: Table, column: int) -> bool:
-    return any(row[column].value is not None for row in table.rows)
-
-
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "±": r"$\pm$",
-    "<": r"$<$",
-    ">": r"$>$",
-}
+_LATEX = {letter: rf"\{letter}" for letter in "&%$#_{}"}
+_LATEX |= {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+_LATEX |= {"±": r"$\pm$", "<": r"$<$", ">": r"$>$"}
 
 
 def _latex(text: str) -> str:

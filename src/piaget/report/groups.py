@@ -7,25 +7,28 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from piaget.lab.table import ALGORITHMS, BASES, UNITS
-from piaget.report.reading import Results, Run
+from piaget.paper.names import ALGORITHMS, BASES, UNITS
+from piaget.report import metrics
+from piaget.report.reading import Results, RunFolder
 from piaget.report.statistics import mean_and_error
-from piaget.scoring.rows import LOWER_IS_BETTER, SCORES
+from piaget.scoring.rows import LOWER_IS_BETTER
 
 Key = tuple[str, str, str, str]  # stream, method, what is not the paper's, data
+RunsBySeed = dict[int, RunFolder]
 
 
 @dataclass(frozen=True)
 class Group:
     """One method (with what is not the paper's in it) on one stream; one run a seed."""
 
+    position: int  # in the report's list of groups
     stream: str
     method: str
     variant: str
     metric: str
     label: str
-    runs: tuple[Run, ...]
-    counted: tuple[Run, ...]  # in means: the finished ones, unless none of the stream's is finished
+    runs: tuple[RunFolder, ...]
+    counted: tuple[RunFolder, ...]  # in means: the finished ones, unless none of the stream's is finished
 
     @property
     def higher_is_better(self) -> bool:
@@ -45,7 +48,7 @@ class Group:
         return 1 if self.metric == "accuracy" else 2
 
     @property
-    def first(self) -> Run:
+    def first(self) -> RunFolder:
         """The run that is shown where only one can be."""
         return (self.counted or self.runs)[0]
 
@@ -59,65 +62,69 @@ class Group:
         return {run.seed: float(values[run.name]) * unit for run in self.counted if run.name in values.index}
 
     def summary(self, values: pd.Series, unit: float = 1.0) -> tuple[float, float]:
+        """Mean and standard error over seeds."""
         return mean_and_error(list(self.of(values, unit).values()))
 
 
 def group(results: Results) -> list[Group]:
     """In the order of the paper's tables. A run that is there twice counts once."""
-    metrics = _metrics(results)
-    found: dict[Key, dict[int, Run]] = {}
-    for run in results.runs:
-        seeds = found.setdefault((run.stream, run.method, run.variant, run.data), {})
-        other = seeds.setdefault(run.seed, run)
-        if other is not run:
-            left_out = run
-            if run.status == "done" and other.status != "done":
-                seeds[run.seed], left_out = run, other
-            results.notes.append(f"left out: {left_out.name} is the same as {seeds[run.seed].name}")
-    labels = _labels(found)
-    finished = {run.stream for run in results.runs if run.status == "done"}
-    groups = []
-    for key, seeds in found.items():
-        runs = tuple(seeds.values())
-        counted = tuple(run for run in runs if run.status == "done" or run.stream not in finished)
-        groups.append(Group(*key[:3], metrics[runs[0].name], labels[key], runs, counted))
-    unfinished = sum(len(one.runs) - len(one.counted) for one in groups)
-    if unfinished:
-        results.notes.append(
-            f"unfinished runs left out of means: {unfinished}; piaget resume goes on with them"
-        )
-    for stream in dict.fromkeys(run.stream for run in results.runs if run.stream not in finished):
-        results.notes.append(f"no run on {stream} is finished: its numbers are of the tasks learned so far")
-    changes = [{f"{name}={value}" for name, value in one.first.changes.items()} for one in groups]
-    if common := sorted(set.intersection(*changes)):
-        results.notes.append(f"all runs: {', '.join(common)}, which is not the paper's setting")
+    metric = metrics.scores(results.rows).drop_duplicates("run").set_index("run")["metric"]
+    runs_of = _by_method(results)
+    labels = _labels({key: next(iter(runs.values())) for key, runs in runs_of.items()})
+    finished = {run.stream for run in results.runs if run.done}
+    groups: list[Group] = []
+    for key, by_seed in runs_of.items():
+        runs = tuple(by_seed.values())
+        counted = tuple(run for run in runs if run.done or run.stream not in finished)
+        score = str(metric.get(runs[0].name, "accuracy"))
+        groups.append(Group(len(groups), *key[:3], score, labels[key], runs, counted))
+    results.notes.extend(_notes(groups, finished))
     return groups
 
 
-def _metrics(results: Results) -> dict[str, str]:
-    table = results.table[results.table["metric"].isin(SCORES)]
-    found = table.drop_duplicates("run").set_index("run")["metric"]
-    return {run.name: str(found.get(run.name, "accuracy")) for run in results.runs}
+def _by_method(results: Results) -> dict[Key, RunsBySeed]:
+    runs_of: dict[Key, RunsBySeed] = {}
+    for run in results.runs:
+        by_seed = runs_of.setdefault((run.stream, run.method, run.variant, run.data), {})
+        other = by_seed.setdefault(run.seed, run)
+        if other is not run:
+            kept, left_out = (run, other) if run.done and not other.done else (other, run)
+            by_seed[run.seed] = kept
+            results.notes.append(f"left out: {left_out.name} is the same as {kept.name}")
+    return runs_of
 
 
-def _labels(found: Mapping[Key, Mapping[int, Run]]) -> dict[Key, str]:
+def _notes(groups: list[Group], finished: set[str]) -> list[str]:
+    """What a reader should know of how runs were counted, and of what they have in common."""
+    notes = []
+    unfinished = sum(len(group.runs) - len(group.counted) for group in groups)
+    if unfinished:
+        notes.append(f"unfinished runs left out of means: {unfinished}; piaget resume goes on with them")
+    for stream in dict.fromkeys(group.stream for group in groups if group.stream not in finished):
+        notes.append(f"no run on {stream} is finished: its numbers are of the tasks learned so far")
+    changes = [{f"{name}={value}" for name, value in group.first.changes.items()} for group in groups]
+    if common := sorted(set.intersection(*changes)):
+        notes.append(f"all runs: {', '.join(common)}, which is not the paper's setting")
+    return notes
+
+
+def _labels(first: Mapping[Key, RunFolder]) -> dict[Key, str]:
     """As short as methods can be told apart: structures, and settings, in which those of some stream
     differ."""
-    first = {key: next(iter(seeds.values())) for key, seeds in found.items()}
     structures = {run.parts[0] for run in first.values() if run.has_components}
-    changes = {key: run.told_apart_by for key, run in first.items()}
+    distinctions = {key: run.distinctions for key, run in first.items()}
+    names = {name for values in distinctions.values() for name in values}
     values: dict[tuple[str, str], set[str]] = {}  # of each stream and setting
-    names = {name for changed in changes.values() for name in changed}
-    for (stream, *_), changed in changes.items():
+    for (stream, *_), chosen in distinctions.items():
         for name in names:
-            values.setdefault((stream, name), set()).add(str(changed.get(name)))
+            values.setdefault((stream, name), set()).add(str(chosen.get(name)))
     differing = {name for (_, name), seen in values.items() if len(seen) > 1}
     labels = {}
-    for key, changed in changes.items():
-        structure, base, algorithm = first[key].parts
+    for key, run in first.items():
+        structure, base, algorithm = run.parts
         words = [BASES.get(base, base), ALGORITHMS.get(algorithm, algorithm)]
         words += [f"({structure})"] if len(structures) > 1 and structure in structures else []
-        own = [f"{name}={value}" for name, value in changed.items() if name in differing]
-        words += [f"[{' '.join(own)}]"] if own else []
+        settings = [f"{name}={value}" for name, value in distinctions[key].items() if name in differing]
+        words += [f"[{' '.join(settings)}]"] if settings else []
         labels[key] = " ".join(words)
     return labels

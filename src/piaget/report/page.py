@@ -10,14 +10,12 @@ import json
 import re
 from importlib.resources import files
 
-from piaget.report.page_data import Report
+from piaget.report.page_data import ReportData
 
-SCRIPTS = (
-    "basics", "view", "charts", "tables", "scores", "figures", "components", "explorer", "sections",
-)  # fmt: skip
+SCRIPTS = ["basics", "view", "charts", "tables", "scores", "figures", "components", "explorer", "sections"]
 
 
-def page(report: Report) -> str:
+def page(report: ReportData) -> str:
     """The page of a report. ValueError if there is a number in it that is not finite."""
     style = _part("style.css")
     script = "\n".join(_part(f"{name}.js") for name in SCRIPTS)
@@ -32,7 +30,7 @@ def page(report: Report) -> str:
     return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], _part("page.html"))
 
 
-def packed(report: Report) -> str:
+def packed(report: ReportData) -> str:
     """JSON, compressed (of 700 runs, it is several megabytes), in letters that mean nothing in HTML."""
     text = json.dumps(report, allow_nan=False, separators=(",", ":"))
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()

@@ -1,7 +1,10 @@
 """What the page is given: plain data, which becomes JSON. The page draws everything from it.
 
-Scores are what `Stream.unit` says (accuracy in percent, or an error in its own unit), rounded; None where
-there is none (yet). Indices are positions in the lists of `Report`.
+Scores are what `StreamData.unit` says (accuracy in percent, or an error in its own unit), rounded; None where
+there is none (yet). Indices are positions in the lists of `ReportData`. Everything that is more than a mean
+over what is chosen in the page is computed before, and stands here.
+
+The page's scripts are checked against these types: tests/page_schema.py turns them into TypeScript.
 """
 
 from __future__ import annotations
@@ -11,59 +14,75 @@ from typing import Any, TypedDict
 Number = float | None
 
 
-class Stream(TypedDict):
+class CellData(TypedDict):
+    """A number as it reads, and what it is sorted by."""
+
+    text: str
+    value: Number
+
+
+class StreamData(TypedDict):
+    """A stream, and how its scores are shown."""
+
     name: str
     metric: str  # "accuracy" or "rmse"
     unit: str  # "accuracy in %", "rmse"
+    digits: int
     higher_is_better: bool
 
 
-class Method(TypedDict):
-    """A method, with the settings in which it differs from others (`variant`: "" or such as
-    "adapt_every=10")."""
+class MethodData(TypedDict):
+    """A method, with the settings in which it differs from others."""
 
     name: str  # "soft-ordering/er/dynamic"
-    structure: str
-    base: str  # "ER", "EWC", "NFT", "FM"
-    algorithm: str  # "Dyn. + Comp.", "Compositional", "Joint", "No Comp."
-    variant: str
-    label: str  # for people, unique in this report: "ER Dyn. + Comp."
+    algorithm: str  # "Dyn. + Comp.", "Compositional", "Joint", "No Comp.", or one's own
+    label: str  # for people, unique in this report: "ER Dyn. + Comp. [adapt_every=10]"
 
 
-class Candidate(TypedDict):
+class CandidateData(TypedDict):
     """A new component that was tried on a task, with its two validation scores."""
 
     task: int  # position in the run's tasks
     with_it: float
     without: float
+    gain: Number  # by how many percent it is better with it
     kept: bool
 
 
-class Run(TypedDict):
+class RunData(TypedDict):
+    """One stream, method and seed."""
+
     stream: int
     method: int
     seed: int
     status: str  # "done", "running", "interrupted", ...
+    counted: bool  # in means: finished, or no run on the stream is
     folder: str  # as given on the command line, for people
     link: str | None  # to its run.json, relative to the page
     command: str  # makes this run again
     reference: int | None  # the run of no-components NFT on the same data, with the same seed and epochs
     configuration: dict[str, Any]
-    seconds: Number  # its share of the time of the cohort that it was trained in
-    steps: Number
-    memory: Number  # bytes
+    time: CellData
+    steps: CellData
+    memory: CellData
     components: Number  # how many there are at the end
     tasks: list[str]  # in the order in which they were learned
+    first: list[Number]  # of each task, its score right after it was learned
+    final: list[Number]  # of each task, its last score
+    ratio: list[Number]  # of each task, the paper's forgetting ratio
     # after[i][j]: score of task j right after task i was learned (None if not known yet). The initial tasks
     # are learned together, so the first rows of them are empty lists, and the last of them has all.
     after: list[list[Number]]
-    # structures[j][c][d]: how much task j uses component c at depth d; None: nothing to choose
-    structures: list[list[list[float]]] | None
-    candidates: list[Candidate]
-    removed: list[list[Number]] | None  # removed[j][c]: final score of task j without component c
+    # structures[j][c][d]: how much task j uses component c at depth d; empty: nothing to choose
+    structures: list[list[list[float]]]
+    uses: list[list[float]]  # uses[j][c]: the same, mean over depths, whatever the sign
+    births: list[int]  # of each component: the task with which it came, or -1
+    threshold: Number  # the relative gain from which on candidates were kept, if that was the rule
+    candidates: list[CandidateData]
+    reused: list[list[bool]]  # reused[j][c]: is task j worse by more than 5 % without component c?
 
 
-class Curve(TypedDict):
+class CurveData(TypedDict):
     """Learning curves of one method on one stream, mean over seeds: one line a task."""
 
     stream: int
@@ -74,8 +93,19 @@ class Curve(TypedDict):
     scores: list[list[Number]]  # scores[j][i]: of the j-th task at epochs[i]
 
 
-class Table(TypedDict):
-    """A finished table. Cells are text; `best`: (row, column) of cells to be set in bold.
+class PairData(TypedDict):
+    """Two methods compared on a stream: the paired t-test over seeds, corrected for all pairs of it."""
+
+    stream: int
+    method: int
+    other: int
+    seeds: int
+    p: float
+    significant: bool  # at 5 %
+
+
+class TableData(TypedDict):
+    """A finished table. `best`: (row, column) of cells to be set in bold.
 
     `stream`, `method`: of each row, if it is about one (position, or None): rows of what is not chosen are
     hidden.
@@ -85,57 +115,70 @@ class Table(TypedDict):
     title: str
     caption: str
     columns: list[str]
-    rows: list[list[str]]
+    rows: list[list[str | CellData]]
     best: list[tuple[int, int]]
     stream: list[int | None]
     method: list[int | None]
 
 
-class ExplorerTask(TypedDict):
+class ExplorerTaskData(TypedDict):
+    """A task with sliders."""
+
     name: str
     weights: list[list[float]]  # weights[d][c], as learned
+    usable: int  # how many components it may use: the first ones, which were there when it was learned
     score: Number  # as learned
-    # Grid: scores[d][c][i], with component c at depth d at intensity `intensities[i]`. Pixels: None.
+    # scores[d][c][i]: with component c at depth d at intensity `intensities[i]`; None, if there is a network
     scores: list[list[list[Number]]] | None
-    truth: str | None  # pixels: base64 of one byte a pixel, 1: inked
+    truth: str | None  # of pictures: base64 of one byte a pixel, 1: inked
 
 
-class Explorer(TypedDict):
+class NetworkData(TypedDict):
+    """What pictures are computed from, for any weights.
+
+    `numbers` is base64 of little-endian float32: inputs (pixels, 2), encoder weight (2, width) and bias
+    (width), components' weight (k, width, width) as [component][out][in] and bias (k, width), decoder weight
+    (width, 1) and bias (1). h = input @ encoder + bias; at each depth h = sum_c w_c relu(W_c h + b_c);
+    ink = sigmoid(h @ decoder + bias).
+    """
+
+    width: int
+    side: tuple[int, int]  # rows and columns of the picture
+    numbers: str
+
+
+class ExplorerData(TypedDict):
     """Sliders for every component and depth of one run.
 
     At intensity a, a component has weight a at that depth, and the others share 1 - a as they did before
-    (equally, if they had nothing). For linear combinations, a scales the component's own weight.
-
-    kind "grid": scores are known on a grid, for one slider moved at a time.
-    kind "pixels": everything is computed from the parameters: `numbers` is base64 of little-endian float32:
-    inputs (pixels, 2), encoder weight (2, width) and bias (width), components' weight (k, width, width) as
-    [component][out][in] and bias (k, width), decoder weight (width, 1) and bias (1).
-    h = input @ encoder + bias; at each depth h = sum_c w_c relu(W_c h + b_c); ink = sigmoid(h @ decoder +
-    bias).
+    (equally among those that the task may use, if they had nothing). For linear combinations, a scales the
+    component's own weight.
     """
 
-    kind: str
     run: int
     depth: int
     components: int
     shared: bool  # do the weights of a depth sum to 1? (not for linear combinations)
     intensities: list[float]
-    tasks: list[ExplorerTask]
-    width: int | None
-    side: tuple[int, int] | None  # rows and columns of the picture
-    numbers: str | None
+    tasks: list[ExplorerTaskData]
+    network: NetworkData | None  # None: scores are known on a grid, for one slider moved at a time
 
 
-class Report(TypedDict):
+class ReportData(TypedDict):
+    """Everything."""
+
     title: str
-    made: str  # date
+    date: str  # on which it was made
     version: str
     command: str  # that made the report
     notes: list[str]  # what is missing, and why
-    streams: list[Stream]
-    methods: list[Method]
-    runs: list[Run]
-    curves: list[Curve]
-    tables: list[Table]
-    explorers: list[Explorer]
+    total_time: str  # of all runs; empty, if it is not known
+    most_memory: str
+    streams: list[StreamData]
+    methods: list[MethodData]
+    runs: list[RunData]
+    curves: list[CurveData]
+    pairs: list[PairData]
+    tables: list[TableData]
+    explorers: list[ExplorerData]
     paper: list[tuple[int, int, float, float]]  # stream, method, mean and standard error of final scores

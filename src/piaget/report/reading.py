@@ -5,18 +5,20 @@ from __future__ import annotations
 import io
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from piaget.errors import LoadError, SettingError
 from piaget.lab.configuration import configure
 from piaget.lab.folder import at_work, read_description
-from piaget.lab.table import ALGORITHMS, BASES, reported
+from piaget.paper.names import ALGORITHMS, BASES
+from piaget.paper.results import reported
 from piaget.scoring.rows import COLUMNS, OLD_COLUMNS, upgrade
 
 IRRELEVANT = ("compile", "device")  # settings that do not change results (much)
@@ -24,8 +26,8 @@ TRIALS = {"objects": 50}  # of the paper; of all other streams 10
 
 
 @dataclass(frozen=True)
-class Run:
-    """One run: its folder, its description (run.json), and its stream's name as its rows have it."""
+class RunFolder:
+    """One run: its folder, its description (run.json), and its stream and method as its rows have them."""
 
     name: str  # of the folder, unique in a report
     folder: Path
@@ -46,25 +48,54 @@ class Run:
         status = str(self.description["status"])
         return "interrupted" if status == "running" and not at_work(self.folder) else status
 
+    @property
+    def done(self) -> bool:
+        return self.status == "done"
+
     @cached_property
     def changes(self) -> dict[str, Any]:
         """What is not the paper's: options of the stream, epochs, settings."""
-        given = self.configuration
-        names = {name: given[name] for name in ("structure", "adaptation", "algorithm")}
-        usual = configure(stream=given["stream"], table=given.get("table"), **names)
-        changes = dict(given["options"])
-        if given["epochs"] != usual["epochs"]:
-            changes["epochs"] = given["epochs"]
-        for name in sorted({*given["settings"], *usual["settings"]} - {*IRRELEVANT}):
-            if given["settings"].get(name) != usual["settings"].get(name):
-                changes[name] = given["settings"].get(name, "default")
+        chosen, usual = self.configuration, self._usual
+        changes = dict(chosen["options"])
+        if chosen["epochs"] != usual["epochs"]:
+            changes["epochs"] = chosen["epochs"]
+        for name in sorted({*chosen["settings"], *usual["settings"]} - {*IRRELEVANT}):
+            if chosen["settings"].get(name) != usual["settings"].get(name):
+                changes[name] = chosen["settings"].get(name, "default")
         return changes
+
+    @property
+    def _usual(self) -> dict[str, Any]:
+        """The paper's choices; where parts of the method are the user's own, those for the stream."""
+        chosen = self.configuration
+        source: dict[str, Any] = {name: chosen.get(name) for name in ("stream", "table")}
+        try:
+            return configure(
+                **source, **{name: chosen[name] for name in ("structure", "adaptation", "algorithm")}
+            )
+        except Exception:  # whatever is wrong with a part that is not piaget's, a report can be made
+            return configure(**source)
+
+    @property
+    def threshold(self) -> float | None:
+        """The relative gain from which on a candidate component is kept, if the run has such a rule."""
+        try:
+            return self.description["learner"]["algorithm"]["expansion"]["threshold"]
+        except (KeyError, TypeError):  # another rule
+            return self.configuration["settings"].get("threshold")
+
+    @property
+    def costs(self) -> tuple[float | None, float | None, float | None]:
+        """Seconds (its share of the time of the cohort that it was trained in), steps, bytes of memory."""
+        noted = self.description
+        seconds = (noted.get("seconds") or 0) / len(noted.get("together") or [self])
+        return seconds or None, noted.get("steps"), noted.get("peak_memory")
 
     @property
     def data(self) -> str:
         """What it learned from. (The stream of a table is only called as its file is.)"""
-        given = self.configuration
-        return json.dumps([self.stream, given.get("table"), given["options"]], sort_keys=True)
+        chosen = self.configuration
+        return json.dumps([self.stream, chosen.get("table"), chosen["options"]], sort_keys=True)
 
     @property
     def work(self) -> tuple[str, int]:
@@ -72,7 +103,7 @@ class Run:
         return self.data, self.configuration["epochs"]
 
     @property
-    def told_apart_by(self) -> dict[str, Any]:
+    def distinctions(self) -> dict[str, Any]:
         """What may tell it from other runs of its stream and method."""
         return (self.configuration.get("table") or {}) | self.changes
 
@@ -87,7 +118,7 @@ class Run:
 
     @property
     def parts(self) -> tuple[str, str, str]:
-        """structure, base and algorithm, by their names in the code."""
+        """Structure, adaptation and algorithm: names that piaget knows, or of the user's own parts."""
         structure, base, algorithm = self.method.split("/")
         return structure, base, algorithm
 
@@ -103,14 +134,13 @@ class Run:
     @property
     def command(self) -> str:
         """Makes this run again."""
-        given = self.configuration
+        chosen = self.configuration
         words = ["piaget", "run", *self._source()]
-        words += ["--structure", given["structure"], "--adaptation", given["adaptation"]]
-        words += ["--algorithm", given["algorithm"], "--epochs", str(given["epochs"])]
-        words += ["--every", str(given["every"])] if given.get("every") else []
-        for name, value in given["options"].items():
+        for name in ("structure", "adaptation", "algorithm", "epochs", "every"):
+            words += [f"--{name}", str(chosen[name])] if chosen.get(name) else []
+        for name, value in chosen["options"].items():
             words += ["--option", f"{name}={value}"]
-        for name, value in given["settings"].items():
+        for name, value in chosen["settings"].items():
             words += ["--set", f"{name}={value}"]
         words += ["--seeds", str(self.seed), "--out", "again"]
         return shlex.join(words)
@@ -130,16 +160,15 @@ class Run:
 
 @dataclass(frozen=True)
 class Results:
-    """Runs, and the tidy table of all their rows (see metrics.py)."""
+    """Runs, and the tidy rows of all of them (see metrics.py)."""
 
-    runs: list[Run]
-    table: pd.DataFrame
+    runs: list[RunFolder]
+    rows: pd.DataFrame
     notes: list[str]
 
 
 def read(folders: Sequence[Path]) -> Results:
     """All runs in these folders and below."""
-    runs, tables, notes = [], [], []
     for folder in folders:
         if not folder.is_dir():
             raise SettingError(
@@ -151,21 +180,12 @@ def read(folders: Sequence[Path]) -> Results:
             f"no run in {', '.join(map(str, folders))}; expected folders that piaget run or piaget sweep "
             "wrote to"
         )
+    runs, tables, notes = [], [], []
     for path in paths:
         try:
-            description, rows = read_description(path), read_rows(path / "rows.csv")
+            run, rows = _read_run(path)
         except LoadError as error:
             notes.append(f"left out: {error}")
-            continue
-        if rows.empty:
-            notes.append(f"left out: {path} has no scores yet")
-            continue
-        first = rows.iloc[0]
-        run = Run(str(path), path, description, str(first["stream"]), str(first["method"]))
-        if run.method.count("/") != 2:
-            notes.append(
-                f"left out: {path} has the method {run.method!r}; expected structure/adaptation/algorithm"
-            )
             continue
         runs.append(run)
         tables.append(rows.assign(run=run.name))
@@ -175,28 +195,40 @@ def read(folders: Sequence[Path]) -> Results:
     return Results(runs, pd.concat(tables, ignore_index=True), notes)
 
 
-def _order(run: Run) -> tuple[Any, ...]:
-    """As in the paper's tables."""
+def _read_run(path: Path) -> tuple[RunFolder, pd.DataFrame]:
+    description, rows = read_description(path), read_rows(path / "rows.csv")
+    if rows.empty:
+        raise LoadError(f"{path} has no scores yet")
+    stream, method = map(str, rows.iloc[0][["stream", "method"]])
+    if method.count("/") != 2:
+        raise LoadError(f"{path} has the method {method!r}; expected structure/adaptation/algorithm")
+    return RunFolder(str(path), path, description, stream, method), rows
+
+
+def _order(run: RunFolder) -> tuple[Any, ...]:
+    """As in the paper's tables; after them, parts that the paper does not have, by name."""
     structure, base, algorithm = run.parts
-    bases, algorithms = list(BASES), list(ALGORITHMS)
-    known = bases.index(base) if base in bases else len(bases)
-    place = algorithms.index(algorithm) if algorithm in algorithms else len(algorithms)
-    return run.stream, known, place, structure, run.variant, run.seed, run.name
+    places = (_place(base, BASES), _place(algorithm, ALGORITHMS))
+    return run.stream, *places, structure, run.variant, run.seed, run.name
+
+
+def _place(name: str, known: Mapping[str, str]) -> tuple[int, str]:
+    return list(known).index(name) if name in known else len(known), name
 
 
 def read_rows(path: Path) -> pd.DataFrame:
-    """A row file as a table. The last line may be half written, by a run that is at work or was killed."""
+    """A row file. The last line may be half written, by a run that is at work or was killed."""
     try:
         text = path.read_bytes()
     except OSError as error:
         raise LoadError(f"{path} cannot be read: {error.strerror}") from error
     whole = text[: text.rfind(b"\n") + 1]
-    kinds: dict[str, Any] = dict.fromkeys(COLUMNS, str) | {"seed": int, "epoch": int, "value": float}
-    kinds |= {"component": "Int64", "depth": "Int64"}
+    numbers = {"seed": int, "epoch": int, "component": "Int64", "depth": "Int64", "value": float}
+    kinds: dict[str, Any] = dict.fromkeys(COLUMNS, str) | numbers
     empty = {"value": ["", "nan"], "component": [""], "depth": [""]}
     try:
         rows = pd.read_csv(io.BytesIO(whole), dtype=kinds, keep_default_na=False, na_values=empty)
-    except (ValueError, pd.errors.ParserError) as error:
+    except ValueError as error:  # pandas' own errors are ValueErrors, too
         raise LoadError(f"{path} is no file of rows: {error}") from error
     if tuple(rows.columns) == OLD_COLUMNS:
         rows = _upgraded(rows)
@@ -206,10 +238,9 @@ def read_rows(path: Path) -> pd.DataFrame:
 
 
 def _upgraded(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of version 0.1, with the columns of now."""
-    names = {name: upgrade({"metric": name}) for name in rows["metric"].unique()}
-    new = pd.DataFrame(
-        [names[name] for name in rows["metric"]], index=rows.index, columns=["metric", "component", "depth"]
-    )
-    numbers = {name: pd.to_numeric(new[name]).astype("Int64") for name in ("component", "depth")}
-    return rows.assign(metric=new["metric"], **numbers)[list(COLUMNS)]
+    """Rows of version 0.1 with today's columns. Each metric's name is upgraded once: there are few."""
+    names, codes = np.unique(rows["metric"].to_numpy(str), return_inverse=True)
+    upgraded = pd.DataFrame([upgrade({"metric": name}) for name in names.tolist()]).iloc[codes]
+    for name in ("component", "depth"):
+        upgraded[name] = pd.to_numeric(upgraded[name]).astype("Int64")
+    return rows.drop(columns="metric").join(upgraded.set_index(rows.index))[list(COLUMNS)]

@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
+from scipy import stats
+
+from piaget.lab import table
 
 ENOUGH = 5  # seeds, to say anything beside the paper's numbers
 LEVEL = 0.05
 
 
 def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
-    """The mean and its standard error (nan for a single value)."""
-    array = np.asarray(values, float)
-    if not len(array):
+    """The mean and its standard error; nan where there are too few values, or one is not a number."""
+    if not len(values) or not all(map(math.isfinite, values)):
         return math.nan, math.nan
-    error = float(array.std(ddof=1) / math.sqrt(len(array))) if len(array) > 1 else math.nan
-    return float(array.mean()), error
+    return table.mean_and_error(list(values))
 
 
 def welch(mean: float, error: float, n: int, other: float, other_error: float, other_n: int) -> float:
     """The two-sided p-value of Welch's test, from means and standard errors."""
-    from scipy import stats
-
-    joint = math.hypot(error, other_error)
-    if joint == 0:
-        return 1.0 if mean == other else 0.0
-    freedom = joint**4 / (error**4 / (n - 1) + other_error**4 / (other_n - 1))
-    return float(2 * stats.t.sf(abs(mean - other) / joint, freedom))
+    ours, theirs = (mean, error * math.sqrt(n), n), (other, other_error * math.sqrt(other_n), other_n)
+    return float(stats.ttest_ind_from_stats(*ours, *theirs, equal_var=False).pvalue)
 
 
 def verdict(
@@ -39,8 +35,8 @@ def verdict(
     higher_is_better: bool,
     digits: int = 1,
 ) -> str:
-    """Beside the paper's number (of so many digits): matches, better or worse by Welch's test (5 %,
-    two-sided)."""
+    """Beside the paper's number, which is rounded to `digits`: matches, better or worse by Welch's two-sided
+    test at 5 %."""
     if paper is None:
         return ""
     if len(values) < ENOUGH:
@@ -70,19 +66,18 @@ class Paired:
 
 def paired(ours: dict[int, float], theirs: dict[int, float]) -> Paired | None:
     """None with fewer than three common seeds with numbers."""
-    from scipy import stats
-
-    common = [
-        s for s in sorted(set(ours) & set(theirs)) if math.isfinite(ours[s]) and math.isfinite(theirs[s])
-    ]
-    if len(common) < 3:
+    differences = [ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())]
+    differences = [difference for difference in differences if math.isfinite(difference)]
+    if len(differences) < 3:
         return None
-    differences = np.array([ours[seed] - theirs[seed] for seed in common])
-    mean, error = mean_and_error(list(differences))
-    if not differences.any():
-        return Paired(len(common), 0.0, 0.0, 1.0, 1.0)
-    t_test = 0.0 if error == 0 else float(2 * stats.t.sf(abs(mean / error), len(common) - 1))
-    return Paired(len(common), mean, error, t_test, float(stats.wilcoxon(differences).pvalue))
+    mean, error = mean_and_error(differences)
+    if error == 0:  # the same difference everywhere: no test is defined
+        certain = float(mean == 0)
+        return Paired(len(differences), mean, error, certain, certain)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # differences that are nearly all the same
+        t_test, wilcoxon = stats.ttest_1samp(differences, 0.0), stats.wilcoxon(differences)
+    return Paired(len(differences), mean, error, float(t_test.pvalue), float(wilcoxon.pvalue))
 
 
 def holm(values: Sequence[float]) -> list[float]:
@@ -96,7 +91,7 @@ def holm(values: Sequence[float]) -> list[float]:
 
 
 def spread(count: int, most: int) -> list[int]:
-    """So many positions of `count` at most, from the first to the last."""
+    """At most `most` positions out of `count`, evenly spread from the first to the last."""
     if count <= most:
         return list(range(count))
     return [round(i * (count - 1) / (most - 1)) for i in range(most)]

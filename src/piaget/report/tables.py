@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
@@ -15,17 +14,34 @@ from piaget.lab.progress import duration
 from piaget.report import metrics
 from piaget.report.contents import Contents
 from piaget.report.forms import Cell, Table, mark_best, number
-from piaget.report.groups import Group
-from piaget.report.statistics import LEVEL, Paired, holm, mean_and_error, paired, spread, verdict
+from piaget.report.statistics import LEVEL, mean_and_error, spread, verdict
 
 MOST_KINDS = 5  # of tasks in a stream, that have a table of their own
 RATIOS = 10  # tasks in the table of forgetting ratios
+TRIALS = 10  # of the paper's other tables
 
 
 @cache
 def paper() -> dict[str, Any]:
     """The paper's numbers of components, of tasks that reuse them, and by kinds of tasks."""
     return json.loads(files("piaget.report").joinpath("paper.json").read_text())
+
+
+def _reported(numbers: Sequence[float] | None, digits: int = 1) -> Cell:
+    """The paper's mean and standard error, if it has them."""
+    return number(numbers[0], numbers[1], digits) if numbers else Cell()
+
+
+def _mark_best(table: Table, contents: Contents, columns: Mapping[int, bool | None], by: int = 1) -> None:
+    """The best of each stream (`by`: of all rows with the same first cells), in these columns: is a higher
+    number better? None: if a higher score is."""
+    blocks: dict[tuple[str, ...], list[int]] = {}
+    for row, cells in enumerate(table.rows):
+        blocks.setdefault(tuple(cell.text for cell in cells[:by]), []).append(row)
+    for (stream, *_), rows in blocks.items():
+        for column, higher in columns.items():
+            better = contents.on(stream)[0].higher_is_better if higher is None else higher
+            mark_best(table, column, better, rows)
 
 
 def summary(contents: Contents) -> Table:
@@ -38,19 +54,19 @@ def summary(contents: Contents) -> Table:
         "stream in bold.",
         ["method", *contents.streams],
     )
-    labels = dict.fromkeys(one.label for one in contents.groups)
-    for label in labels:
+    if len(contents.streams) < 2:
+        return table
+    for label in dict.fromkeys(group.label for group in contents.groups):
         cells = []
         for stream in contents.streams:
-            found = [one for _, one in contents.on(stream) if one.label == label]
+            group = next((group for group in contents.on(stream) if group.label == label), None)
             cells.append(
-                number(*found[0].summary(contents.final, found[0].unit), found[0].digits) if found else Cell()
+                number(*group.summary(contents.final, group.unit), group.digits) if group else Cell()
             )
         table.add(None, label, *cells)
     for column, stream in enumerate(contents.streams, 1):
-        higher = contents.on(stream)[0][1].higher_is_better
-        mark_best(table, column, higher, range(len(table.rows)))
-    return table if len(contents.streams) > 1 else replace(table, rows=[])
+        mark_best(table, column, contents.on(stream)[0].higher_is_better, range(len(table.rows)))
+    return table
 
 
 def performance(contents: Contents) -> Table:
@@ -63,25 +79,15 @@ def performance(contents: Contents) -> Table:
         "settings are compared.",
         ["stream", "method", "seeds", "score", "final", "paper", "verdict"],
     )
-    for stream in contents.streams:
-        first = len(table.rows)
-        for i, one in contents.on(stream):
-            values = list(one.of(contents.final, one.unit).values())
-            run = one.first
-            theirs = number(*run.paper, one.digits) if run.paper else Cell()
-            said = verdict(values, run.paper, run.trials, one.higher_is_better, one.digits)
-            said = said if all(each.status == "done" for each in one.counted) else "unfinished"
-            table.add(
-                i,
-                stream,
-                one.label,
-                Cell(str(len(values)), len(values)),
-                one.metric,
-                number(*mean_and_error(values), one.digits),
-                theirs,
-                said,
-            )
-        mark_best(table, 4, contents.on(stream)[0][1].higher_is_better, range(first, len(table.rows)))
+    for group in contents.counted:
+        values, run = list(group.of(contents.final, group.unit).values()), group.first
+        judgement = verdict(values, run.paper, run.trials, group.higher_is_better, group.digits)
+        if not all(each.done for each in group.counted):
+            judgement = "unfinished"
+        final, theirs = number(*mean_and_error(values), group.digits), _reported(run.paper, group.digits)
+        seeds = number(len(values), digits=0)
+        table.add(group.position, group.stream, group.label, seeds, group.metric, final, theirs, judgement)
+    _mark_best(table, contents, {4: None})
     return table
 
 
@@ -94,24 +100,22 @@ def subsets(contents: Contents) -> Table:
         "standard error over seeds, with the paper's numbers and verdicts as above.",
         ["stream", "method", "tasks", "final", "paper", "verdict"],
     )
-    lines = metrics.final_by_subset(contents.table)
+    lines = metrics.final_by_subset(contents.rows)
     for stream in contents.streams:
-        runs = [run.name for _, one in contents.on(stream) for run in one.runs]
+        runs = [run.name for group in contents.on(stream) for run in group.runs]
         kinds = list(dict.fromkeys(lines[lines["run"].isin(runs)]["subset"]))
         for kind in kinds if 1 < len(kinds) <= MOST_KINDS else []:
             first = len(table.rows)
             of_kind = lines[lines["subset"] == kind].set_index("run")["value"]
-            for i, one in contents.on(stream):
-                _, base, algorithm = one.first.parts
-                known = paper()["combined"].get(base, {}).get(algorithm, {}).get(kind)
-                known = (known[0], known[1]) if known and stream == "combined" and not one.variant else None
-                values = list(one.of(of_kind, one.unit).values())
-                said = verdict(values, known, 10, one.higher_is_better)
-                theirs = number(*known, digits=one.digits) if known else Cell()
-                table.add(
-                    i, stream, one.label, kind, number(*mean_and_error(values), one.digits), theirs, said
-                )
-            mark_best(table, 3, contents.on(stream)[0][1].higher_is_better, range(first, len(table.rows)))
+            for group in contents.on(stream):
+                _, base, algorithm = group.first.parts
+                usual = stream == "combined" and not group.variant
+                known = paper()["combined"].get(base, {}).get(algorithm, {}).get(kind) if usual else None
+                values = list(group.of(of_kind, group.unit).values())
+                judgement = verdict(values, known, TRIALS, group.higher_is_better)
+                final, theirs = number(*mean_and_error(values), group.digits), _reported(known, group.digits)
+                table.add(group.position, stream, group.label, kind, final, theirs, judgement)
+            mark_best(table, 3, contents.on(stream)[0].higher_is_better, range(first, len(table.rows)))
     return table
 
 
@@ -137,19 +141,15 @@ def transfer(contents: Contents) -> Table:
     numbers = [
         contents.forward,
         contents.final,
-        metrics.forgetting(contents.table),
-        metrics.backward_transfer(contents.table),
-        contents.forward_transfer,
-        metrics.area_under_curve(contents.table),
+        metrics.forgetting(contents.rows),
+        metrics.backward_transfer(contents.rows),
+        metrics.forward_transfer(contents.rows, contents.references),
+        metrics.area_under_curve(contents.rows),
     ]
-    for stream in contents.streams:
-        first = len(table.rows)
-        for i, one in contents.on(stream):
-            cells = [number(*one.summary(values, one.unit), one.digits) for values in numbers]
-            table.add(i, stream, one.label, *cells)
-        higher = contents.on(stream)[0][1].higher_is_better
-        for column, best in enumerate((higher, higher, False, True, True, higher), 2):
-            mark_best(table, column, best, range(first, len(table.rows)))
+    for group in contents.counted:
+        cells = [number(*group.summary(values, group.unit), group.digits) for values in numbers]
+        table.add(group.position, group.stream, group.label, *cells)
+    _mark_best(table, contents, {2: None, 3: None, 4: False, 5: True, 6: True, 7: None})
     return table
 
 
@@ -161,26 +161,19 @@ def components(contents: Contents) -> Table:
         "default.",
         ["stream", "method", "components", "paper", "verdict", "tried", "kept"],
     )
-    counts = metrics.components(contents.table)
-    by_run = contents.candidates.groupby("run")["kept"]
-    for i, one in enumerate(contents.groups):
-        structure, base, algorithm = one.first.parts
-        if algorithm == "dynamic":
-            known = paper()["components"].get(structure, {}).get(one.stream, {}).get(base)
-            known = None if one.variant or known is None else (known[0], known[1])
-            values = list(one.of(counts).values())
-            tries = number(*one.summary(by_run.size()))
-            said = verdict(values, known, 10, True).replace("better", "more").replace("worse", "fewer")
-            table.add(
-                i,
-                one.stream,
-                one.label,
-                number(*mean_and_error(values)),
-                number(*known) if known else Cell(),
-                said,
-                tries,
-                number(*one.summary(by_run.sum())),
-            )
+    by_run = contents.compute(metrics.candidates).groupby("run")["kept"]
+    tried, kept = by_run.size(), by_run.sum()
+    for group in contents.groups:
+        structure, base, algorithm = group.first.parts
+        if algorithm != "dynamic" and not any(run.name in tried.index for run in group.runs):
+            continue
+        known = paper()["components"].get(structure, {}).get(group.stream, {}).get(base)
+        known = known if algorithm == "dynamic" and not group.variant else None
+        values = list(group.of(contents.compute(metrics.components)).values())
+        judgement = verdict(values, known, TRIALS, True).replace("better", "more").replace("worse", "fewer")
+        cells = [number(*group.summary(counts)) for counts in (tried, kept)]
+        learned = number(*mean_and_error(values))
+        table.add(group.position, group.stream, group.label, learned, _reported(known), judgement, *cells)
     return table
 
 
@@ -193,22 +186,16 @@ def reuse(contents: Contents) -> Table:
         "Removed: its weight is 0 at all depths, and the others' are scaled to sum to what they did.",
         ["stream", "method", "component", "tasks", "paper"],
     )
-    lines = metrics.reuse(contents.table)
-    for i, one in enumerate(contents.groups):
-        structure, base, algorithm = one.first.parts
-        usual = structure == "soft-ordering" and base == "er" and not one.variant
-        known = paper()["reuse"].get(algorithm, {}).get(one.stream, []) if usual else []
-        own = lines[lines["run"].isin(one.names)]
-        for rank, values in own.groupby("rank")["tasks"]:
-            theirs = number(known[rank][0], known[rank][1], 2) if rank < len(known) else Cell()
-            table.add(
-                i,
-                one.stream,
-                one.label,
-                Cell(str(rank), rank),
-                number(*mean_and_error(list(values)), 2),
-                theirs,
-            )
+    counts = contents.compute(metrics.reuse)
+    for group in contents.groups:
+        structure, base, algorithm = group.first.parts
+        usual = structure == "soft-ordering" and base == "er" and not group.variant
+        known = paper()["reuse"].get(algorithm, {}).get(group.stream, []) if usual else []
+        lines = counts[counts["run"].isin(group.names)]
+        for rank, tasks in lines.groupby("rank")["tasks"]:
+            theirs = _reported(known[rank] if rank < len(known) else None, 2)
+            ours = number(*mean_and_error(list(tasks)), 2)
+            table.add(group.position, group.stream, group.label, number(rank, digits=0), ours, theirs)
     return table
 
 
@@ -221,14 +208,12 @@ def compositionality(contents: Contents) -> Table:
         "depth? Reuse: do many tasks need a component? Score: their geometric mean.",
         ["stream", "method", "consistency", "concentration", "reuse", "score"],
     )
-    found = metrics.compositionality(contents.table)
-    for stream in contents.streams:
-        first = len(table.rows)
-        for i, one in contents.on(stream):
-            cells = [number(*one.summary(found[name]), 2) for name in found.columns]
-            if any(cell.value is not None for cell in cells):
-                table.add(i, stream, one.label, *cells)
-        mark_best(table, 5, True, range(first, len(table.rows)))
+    parts = metrics.compositionality(contents.rows)
+    for group in contents.counted:
+        cells = [number(*group.summary(parts[name]), 2) for name in parts.columns]
+        if any(cell.value is not None for cell in cells):
+            table.add(group.position, group.stream, group.label, *cells)
+    _mark_best(table, contents, {5: True})
     return table
 
 
@@ -241,13 +226,12 @@ def ratios(contents: Contents) -> Table:
         "streams, ten tasks from the first to the last, as in the paper.",
         ["stream", "method", *(str(i) for i in range(1, RATIOS + 1))],
     )
-    lines = metrics.forgetting_ratio(contents.table)
-    for i, one in enumerate(contents.groups):
-        own = lines[lines["run"].isin(one.names)]
-        means = own.groupby("j")["ratio"].mean()
-        shown = means.iloc[spread(len(means), RATIOS)].to_list()
-        cells = [number(ratio, digits=2) for ratio in shown]
-        table.add(i, one.stream, one.label, *cells, *[Cell()] * (RATIOS - len(cells)))
+    ratios = contents.compute(metrics.forgetting_ratio)
+    for group in contents.groups:
+        lines = ratios[ratios["run"].isin(group.names)]
+        means = lines.groupby("j")["ratio"].mean()
+        cells = [number(ratio, digits=2) for ratio in means.iloc[spread(len(means), RATIOS)]]
+        table.add(group.position, group.stream, group.label, *cells, *[Cell()] * (RATIOS - len(cells)))
     return table
 
 
@@ -260,34 +244,15 @@ def differences(contents: Contents) -> Table:
         f"stream; below {LEVEL}: in bold) and of Wilcoxon's signed-rank test (not corrected).",
         ["stream", "method", "other method", "seeds", "difference", "t-test", "Wilcoxon"],
     )
-    for stream in contents.streams:
-        for i, one, other, test in pairs(contents, stream):
-            p = number(test.p, digits=4)
-            table.add(
-                i,
-                stream,
-                one.label,
-                other.label,
-                Cell(str(test.seeds), test.seeds),
-                number(test.difference, test.error, one.digits),
-                replace(p, best=test.p < LEVEL),
-                number(test.wilcoxon, digits=4),
-            )
+    for ours, theirs, test in contents.differences:
+        cells = [
+            number(test.seeds, digits=0),
+            number(test.difference, test.error, ours.digits),
+            replace(number(test.p, digits=4), best=test.p < LEVEL),
+            number(test.wilcoxon, digits=4),
+        ]
+        table.add(ours.position, ours.stream, ours.label, theirs.label, *cells)
     return table
-
-
-def pairs(contents: Contents, stream: str) -> list[tuple[int, Group, Group, Paired]]:
-    found = []
-    for (i, one), (_, other) in itertools.combinations(contents.on(stream), 2):
-        if one.first.work != other.first.work:
-            continue  # no fair comparison
-        test = paired(one.of(contents.final, one.unit), other.of(contents.final, other.unit))
-        if test is not None:
-            found.append((i, one, other, test))
-    corrected = holm([test.t_test for *_, test in found])
-    return [
-        (i, one, other, replace(test, p=p)) for (i, one, other, test), p in zip(found, corrected, strict=True)
-    ]
 
 
 def cost(contents: Contents) -> Table:
@@ -299,28 +264,25 @@ def cost(contents: Contents) -> Table:
         "other runs before.",
         ["stream", "method", "runs", "done", "time", "steps", "memory"],
     )
-    for i, one in enumerate(contents.groups):
-        told = [run.description for run in one.counted]
-        times = [d["seconds"] / len(d.get("together") or [0]) for d in told if d.get("seconds")]
-        steps = [d["steps"] for d in told if d.get("steps")]
-        memory = [d["peak_memory"] / 1e6 for d in told if d.get("peak_memory")]
-        time, count, space = (_mean(values) for values in (times, steps, memory))
-        done = sum(run.status == "done" for run in one.runs)
-        table.add(
-            i,
-            one.stream,
-            one.label,
-            Cell(str(len(one.runs)), len(one.runs)),
-            Cell(str(done), done),
-            Cell(duration(time), time) if times else Cell(),
-            Cell(f"{count:,.0f}", count) if steps else Cell(),
-            Cell(f"{space:,.0f} MB", space) if memory else Cell(),
-        )
+    for group in contents.groups:
+        runs = number(len(group.runs), digits=0), number(sum(run.done for run in group.runs), digits=0)
+        cells = cost_cells(*(_mean(run.costs[i] for run in group.counted) for i in range(3)))
+        table.add(group.position, group.stream, group.label, *runs, *cells)
     return table
 
 
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else math.nan
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value]
+    return math.fsum(known) / len(known) if known else None
+
+
+def cost_cells(seconds: float | None, steps: float | None, memory: float | None) -> list[Cell]:
+    """Time, steps, and memory in bytes, as they are shown; nothing for what is not known."""
+    return [
+        Cell(duration(seconds), seconds) if seconds else Cell(),
+        number(steps, digits=0) if steps else Cell(),
+        Cell(f"{memory / 1e6:,.0f} MB", memory / 1e6) if memory else Cell(),
+    ]
 
 
 TABLES: tuple[Callable[[Contents], Table], ...] = (

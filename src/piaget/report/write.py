@@ -16,9 +16,9 @@ from piaget.knowledge.storage import write_atomically
 from piaget.report import pixels
 from piaget.report.contents import Contents
 from piaget.report.describe import Describer
-from piaget.report.explorer import explorers
+from piaget.report.explorer import explore
 from piaget.report.figures import figures
-from piaget.report.forms import FORMS, Table
+from piaget.report.forms import FORMS, Table, as_markdown
 from piaget.report.page import page
 from piaget.report.reading import read
 from piaget.report.tables import tables
@@ -35,17 +35,17 @@ def report(
     data_dir: str | None = None,
     say: Say = lambda _: None,
 ) -> tuple[list[Table], list[str]]:
-    """Writes the report of all runs in these folders; its tables, and what is to be said about it."""
+    """Writes the report of all runs in these folders; returns its tables and its notes."""
     if out.exists() and not out.is_dir():
         raise SettingError(f"--out {out} is a file; expected a folder, or a name for a new one")
     say("reading runs")
     results = read(folders)
     contents = Contents(results)
-    made = tables(contents)
-    for table in made:
+    all_tables = tables(contents)
+    for table in all_tables:
         for ending, form in FORMS.items():
             _write(out / "tables" / f"{_plain(table.name)}.{ending}", form(table).encode())
-    _write(out / "tables.md", "\n".join(FORMS["md"](table) for table in made).encode())
+    _write(out / "tables.md", "\n".join(map(as_markdown, all_tables)).encode())
     say("drawing figures")
     for old in (*(out / "figures").glob("*.svg"), *(out / "figures").glob("*.pdf")):
         old.unlink()  # of runs that may not be there any more
@@ -54,10 +54,10 @@ def report(
     say("exploring components")
     for name, figure in pixels.figures(contents.groups, data_dir):
         _save(figure, out / "figures" / _plain(name))
-    found = explorers(contents.groups, data_dir, results.notes)
-    described = Describer(contents, out).report(made, found, title=title, command=command)
-    _write(out / "report.html", page(described).encode())
-    return made, results.notes
+    explorers = explore(contents, data_dir, results.notes)
+    data = Describer(contents, out).report(all_tables, explorers, title=title, command=command)
+    _write(out / "report.html", page(data).encode())
+    return all_tables, results.notes
 
 
 def _save(figure: Figure, path: Path) -> None:

@@ -20,18 +20,32 @@ const shape = (tag, attributes = {}, ...children) =>
   fill(document.createElementNS(SVG, tag), attributes, children);
 
 const range = (n) => Array.from({ length: n }, (_, i) => i);
+
+/** @type {<T>(value: T) => value is NonNullable<T>} */
 const known = (value) => value !== null && value !== undefined;
+
+const bytesOf = (base64) => Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+
+/** An element of page.html. */
+const part = (selector) => /** @type {HTMLElement} */ (document.querySelector(selector));
+
+/** @typedef {{ mean: number | null, error: number | null, n: number }} Mean over `n` values */
 
 function mean(values) {
   const there = values.filter(known);
   return there.length ? there.reduce((a, b) => a + b, 0) / there.length : null;
 }
 
-/** The mean and its standard error (null for a single value). */
+/**
+ * The mean and its standard error (null for a single value). A value that is not a number leaves neither.
+ * @param {(number | null | undefined)[]} values
+ * @returns {Mean}
+ */
 function meanAndError(values) {
   const there = values.filter(known);
-  const middle = mean(there);
   const n = there.length;
+  if (!n || there.some(Number.isNaN)) return { mean: null, error: null, n };
+  const middle = there.reduce((a, b) => a + b, 0) / n;
   const squares = there.reduce((sum, v) => sum + (v - middle) ** 2, 0);
   return { mean: middle, error: n > 1 ? Math.sqrt(squares / (n - 1) / n) : null, n };
 }
@@ -46,15 +60,6 @@ function format(value, digits = 1) {
 const withError = ({ mean: middle, error }, digits) =>
   known(error) ? `${format(middle, digits)} ± ${format(error, digits)}` : format(middle, digits);
 
-function inUnits(value, units) {
-  if (!known(value)) return "–";
-  const [size, unit] = units.find(([least]) => value >= least) ?? units.at(-1);
-  const scaled = value / size;
-  return `${scaled.toFixed(scaled < 10 && size > 1 ? 1 : 0)} ${unit}`;
-}
-
-const duration = (seconds) => inUnits(seconds, [[86400, "days"], [3600, "h"], [60, "min"], [1, "s"]]);
-const bytes = (count) => inUnits(count, [[1e9, "GB"], [1e6, "MB"], [1e3, "kB"], [1, "bytes"]]);
 const count = (n, thing) => `${n.toLocaleString("en")} ${thing}${n === 1 ? "" : "s"}`;
 
 /** Work that is wanted often is done once, before the next picture on the screen. */

@@ -37,9 +37,10 @@ function orderColour(t) {
 const heatColour = (t) =>
   `color-mix(in oklab, var(--cold), var(--${t < 0 ? "below" : "hot"}) ${(100 * Math.min(Math.abs(t), 1)).toFixed(1)}%)`;
 
+/** @type {(from: [number, number], to: [number, number]) => (value: number) => number} */
 const scale = ([a, b], [p, q]) => (value) => p + ((value - a) / (b - a || 1)) * (q - p);
 
-/** The least and the greatest value, with some room; `zero`: from zero. */
+/** The least and the greatest value, with some room; `zero`: from zero. @returns {[number, number]} */
 function extent(values, { zero = false, room = 0.06 } = {}) {
   let [low, high] = zero ? [0, 0] : [Infinity, -Infinity];
   for (const value of values) {
@@ -52,18 +53,18 @@ function extent(values, { zero = false, room = 0.06 } = {}) {
   return [zero && low === 0 ? 0 : low - more, zero && high === 0 ? 0 : high + more];
 }
 
-/** Round numbers, about `n` of them, with as many digits as they need. */
-function ticks([low, high], n) {
+/** Round numbers, about `n` of them, with as many digits as they need; `least`: from one to the next. */
+function ticks([low, high], n, least = 0) {
   const rough = (high - low) / Math.max(n, 1);
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = power * [1, 2, 5, 10].find((each) => each * power >= rough * 0.999);
+  const step = Math.max(least, power * ([1, 2, 5].find((each) => each * power >= rough * 0.999) ?? 10));
   const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
   const first = Math.ceil(low / step - 1e-9);
   return range(Math.max(0, Math.floor(high / step + 1e-9) - first + 1))
     .map((i) => ({ value: (first + i) * step, text: format((first + i) * step, digits) }));
 }
 
-const pen = document.createElement("canvas").getContext("2d");
+const pen = /** @type {CanvasRenderingContext2D} */ (document.createElement("canvas").getContext("2d"));
 const textWidths = new Map();
 
 function textWidth(text) {
@@ -84,10 +85,18 @@ function fit(text, width) {
 
 const widest = (texts) => texts.reduce((most, text) => Math.max(most, textWidth(text)), 0);
 
+/** @typedef {{ x: number, y: number, text: string, box: Record<"x" | "y" | "width" | "height", number> }} Target */
+
 class Chart {
   /** `label` says what is seen, for those who do not see it. Margins: `left`, `right`, `top`, `bottom`. */
   constructor(label, { width, height, left = 8, right = 8, top = 8, bottom = 8 }) {
-    Object.assign(this, { width, height, left, top, right: width - right, bottom: height - bottom });
+    this.width = width;
+    this.left = left;
+    this.right = width - right;
+    this.top = top;
+    this.bottom = height - bottom;
+    this.x = this.y = scale([0, 1], [0, 1]); // the axes set them
+    /** @type {Target[]} */
     this.targets = [];
     this.ring = shape("rect", { class: "ring", rx: 3, visibility: "hidden" });
     this.node = shape("svg", {
@@ -107,7 +116,7 @@ class Chart {
     return this.add("text", { x, y, class: className }, fit(text, width));
   }
 
-  xAxis(domain, label, { marks = ticks(domain, (this.right - this.left) / 70) } = {}) {
+  xAxis(domain, label, { least = 0, marks = ticks(domain, (this.right - this.left) / 70, least) } = {}) {
     this.x = scale(domain, [this.left, this.right]);
     for (const { value, text } of marks) {
       const x = this.x(value);
@@ -133,13 +142,17 @@ class Chart {
     this.add("rect", { x, y, width, height: thickness, class: `bar ${className}` });
   }
 
-  /** The standard error of a mean: along x, at the height `y`, or along y, at `x`. */
+  /**
+   * The standard error of a mean: along x, at the height `y`, or along y, at `x`.
+   * @param {Mean} value
+   * @param {{ x?: number, y?: number }} at
+   */
   errorBar({ mean: middle, error }, { x, y }) {
-    if (!known(error)) return;
+    if (!known(middle) || !known(error)) return;
     const [low, high] = [middle - error, middle + error].map(known(y) ? this.x : this.y);
     const d = known(y)
       ? `M${low} ${y}H${high}M${low} ${y - 3}v6M${high} ${y - 3}v6`
-      : `M${x} ${low}V${high}M${x - 3} ${low}h6M${x - 3} ${high}h6`;
+      : `M${x} ${low}V${high}m-3 0h6M${x} ${low}m-3 0h6`;
     this.add("path", { class: "whisker", d });
   }
 
@@ -149,7 +162,7 @@ class Chart {
   }
 
   /** A line through points in pixels; a gap where there is none (null). */
-  line(points, className, { dash = "", colour = null } = {}) {
+  line(points, className, { dash = "", colour = "" } = {}) {
     let d = "";
     points.forEach((point, i) => {
       if (point) d += `${i && points[i - 1] ? "L" : "M"}${point[0].toFixed(1)} ${point[1].toFixed(1)}`;
@@ -175,7 +188,7 @@ class Chart {
 
   /** The target in whose box a point is, or else the nearest that is near. */
   targetAt(x, y) {
-    let [best, least] = [null, 24 ** 2];
+    let [best, least] = [/** @type {Target | null} */ (null), 24 ** 2];
     for (const target of this.targets) {
       const { box } = target;
       const inside = x >= box.x && x <= box.x + box.width && y >= box.y && y <= box.y + box.height;
@@ -187,7 +200,7 @@ class Chart {
 
   /** The nearest target in a direction; straight ahead counts as nearer. */
   next(from, dx, dy) {
-    let [best, least] = [null, Infinity];
+    let [best, least] = [/** @type {Target | null} */ (null), Infinity];
     for (const target of this.targets) {
       const [x, y] = [target.x - from.x, target.y - from.y];
       const ahead = x * dx + y * dy;
@@ -200,8 +213,9 @@ class Chart {
 
 // --- reading values off ---
 
+/** @type {WeakMap<Element, Chart>} */
 const charts = new WeakMap();
-const tip = document.getElementById("tip");
+const tip = part("#tip");
 let shown = null; // {chart, target}
 
 function show(chart, target) {
@@ -227,7 +241,7 @@ function hideTip() {
   tip.hidden = true;
 }
 
-const chartOf = (event) => charts.get(event.target.closest?.("svg"));
+const chartOf = (event) => charts.get(/** @type {Element} */ (event.target).closest?.("svg") ?? tip);
 
 function point(event) {
   const chart = chartOf(event);
@@ -244,7 +258,7 @@ document.addEventListener("pointerdown", point);
 document.addEventListener("scroll", hideTip, { passive: true, capture: true });
 document.addEventListener("focusin", (event) => {
   const chart = chartOf(event);
-  if (chart && event.target.matches(":focus-visible")) show(chart, chart.targets[0]);
+  if (chart?.node.matches(":focus-visible")) show(chart, chart.targets[0]);
 });
 document.addEventListener("focusout", hideTip);
 document.addEventListener("keydown", (event) => {

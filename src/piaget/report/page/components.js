@@ -2,7 +2,8 @@
 
 // --- structures ---
 
-const hasStructures = (run) => run.structures?.some((task) => task.length);
+/** @param {RunData} run */
+const hasStructures = (run) => run.structures.some((task) => task.length);
 
 /** Uses of 0 to 1 are shown as they are; others (linear combinations) by the largest. */
 function heatOfUses(uses) {
@@ -11,6 +12,7 @@ function heatOfUses(uses) {
   return (use) => use / (shared ? 1 : most || 1);
 }
 
+/** @param {RunData} run */
 function structurePanel(run, positions, width) {
   const size = Math.max(...positions.map((j) => run.structures[j].length));
   const depth = Math.max(...positions.map((j) => run.structures[j][0]?.length ?? 0));
@@ -36,14 +38,13 @@ function structurePanel(run, positions, width) {
   return panel("Component (rows) by depth (columns), for each task", chart.node);
 }
 
-const useBy = (run, j, c) => (run.structures[j]?.[c] ? mean(run.structures[j][c]) : null);
-
+/** @param {RunData} run */
 function timelinePanel(run, positions, width) {
-  const born = births(run);
+  const born = run.births;
   const [left, right] = [textWidth(`component ${born.length}`) + 24, 44];
   const cell = Math.min(44, (width - left - right) / positions.length);
   const tall = 22;
-  const heat = heatOfUses(positions.flatMap((j) => born.map((_, c) => useBy(run, j, c) ?? 0)));
+  const heat = heatOfUses(positions.flatMap((j) => born.map((_, c) => run.uses[j][c] ?? 0)));
   const chart = new Chart(
     `${runLabel(run)}: when each of ${count(born.length, "component")} was born, and how much each task uses it.`,
     { width, height: 30 + tall * born.length + 6 });
@@ -58,7 +59,7 @@ function timelinePanel(run, positions, width) {
     chart.text(left + positions.length * cell + 8, y + 15, `${age}`, "tick");
     if (birth < 0) chart.mark(left - 8, y + 10.5, CIRCLE, "birth");
     positions.forEach((j, k) => {
-      const use = useBy(run, j, c);
+      const use = run.uses[j][c];
       const began = birth < 0 ? "from the start" : `born with task ${birth + 1}`;
       chart.cell(left + k * cell, y, cell, tall, known(use) ? heat(use) : null,
         known(use) ? `component ${c}, ${began}\n${j + 1} ${run.tasks[j]}: ${format(use, 2)}` : "");
@@ -87,14 +88,14 @@ figure({
     const width = columnsFor(panels, 1, 300);
     panels.append(structurePanel(run, positions, width), timelinePanel(run, positions, width));
     const depth = Math.max(...positions.map((j) => run.structures[j][0].length));
-    const born = births(run);
+    const born = run.births;
     return {
       table: {
         caption: `Uses of components in ${runLabel(run)}.`,
         columns: ["Task", "Component", "Born with", ...range(depth).map((d) => `Depth ${d + 1}`), "Mean"],
         rows: positions.flatMap((j) => run.structures[j].map((uses, c) => [
           `${j + 1} ${run.tasks[j]}`, `${c}`, born[c] < 0 ? "the start" : `task ${born[c] + 1}`,
-          ...range(depth).map((d) => format(uses[d], 3)), format(mean(uses), 3)])),
+          ...range(depth).map((d) => format(uses[d], 3)), format(run.uses[j][c], 3)])),
       },
     };
   },
@@ -102,23 +103,26 @@ figure({
 
 // --- candidates ---
 
-function candidatePanel({ s, found }, width) {
+/** @typedef {{ run: RunData, candidate: CandidateData }} Tried */
+
+/** @param {{ s: number, tried: Tried[] }} what */
+function candidatePanel({ s, tried }, width) {
   const { name, unit } = report.streams[s];
   const digits = digitsOf(s);
-  const kept = found.filter(({ candidate }) => candidate.kept).length;
+  const kept = tried.filter(({ candidate }) => candidate.kept).length;
   const chart = new Chart(
-    `${name}: ${count(found.length, "candidate component")} by validation score without and with it; ${kept} kept.`,
+    `${name}: ${count(tried.length, "candidate component")} by validation score without and with it; ${kept} kept.`,
     { width, height: Math.min(width, 380), left: 48, right: 14, top: 22, bottom: 40 });
-  const domain = extent(found.flatMap(({ candidate }) => [candidate.with_it, candidate.without]));
+  const domain = extent(tried.flatMap(({ candidate }) => [candidate.with_it, candidate.without]));
   chart.xAxis(domain, `without it, ${unit}`);
   chart.yAxis(domain, "with it");
   // Lines from edge to edge of the frame.
-  const factor = signOf(s) > 0 ? 1.05 : 0.95;
-  for (const [slope, look] of [[1, "equal"], [factor, "threshold"]]) {
+  const factors = thresholdsOf(tried).map((threshold) => ({ slope: 1 + signOf(s) * threshold, look: "threshold" }));
+  for (const { slope, look } of [{ slope: 1, look: "equal" }, ...factors]) {
     const ends = slope > 1 ? [domain[0], domain[1] / slope] : [domain[0] / slope, domain[1]];
     if (ends[0] < ends[1]) chart.line(ends.map((x) => [chart.x(x), chart.y(slope * x)]), look);
   }
-  for (const { run, candidate } of found) {
+  for (const { run, candidate } of tried) {
     const [x, y] = [chart.x(candidate.without), chart.y(candidate.with_it)];
     chart.mark(x, y, candidate.kept ? CIRCLE : CROSS, candidate.kept ? "kept" : "discarded");
     chart.target(x, y, `${candidate.kept ? "kept" : "discarded"}: ${run.tasks[candidate.task]}\n` +
@@ -128,22 +132,23 @@ function candidatePanel({ s, found }, width) {
   return panel(name, chart.node);
 }
 
-const improvementOf = (s, { with_it, without }) => (without ? (100 * signOf(s) * (with_it - without)) / without : null);
+/** What it took to be kept, in the runs of these candidates. @param {Tried[]} tried */
+const thresholdsOf = (tried) => [...new Set(tried.map(({ run }) => run.threshold).filter(known))];
 
 figure({
   id: "candidates",
   when: report.runs.some((run) => run.candidates.length),
   title: "Candidate components",
   caption: "With every new task a candidate component is tried. Each mark is one: its validation score with it, " +
-    "against that without. By default it is kept if it improves the score by at least 5\u00a0%, relative: beyond the " +
-    "dashed line. On the dotted line, it changes nothing.",
+    "against that without. Dashed: by how much it had to improve the score to be kept, relative, as the runs were " +
+    "set. On the dotted line, it changes nothing.",
   draw(panels) {
     const groups = chosenStreams().map((s) => ({
       s,
-      found: chosenRuns().filter((run) => run.stream === s).flatMap((run) => run.candidates
-        .filter(({ task }) => chosen.tasks.has(run.taskIds[task]))
+      tried: chosenRuns().filter((run) => run.stream === s).flatMap((run) => run.candidates
+        .filter(({ task }) => taskChosen(run, task))
         .map((candidate) => ({ run, candidate }))),
-    })).filter(({ found }) => found.length);
+    })).filter(({ tried }) => tried.length);
     if (!groups.length) return null;
     const width = columnsFor(panels, groups.length, 360);
     panels.append(...groups.map((group) => candidatePanel(group, Math.min(width, 520))));
@@ -151,16 +156,17 @@ figure({
       legend: legend([
         { label: "kept", className: "kept", mark: CIRCLE },
         { label: "discarded", className: "discarded", mark: CROSS },
-        { label: "5\u00a0% better", className: "threshold", line: true },
+        ...thresholdsOf(groups.flatMap(({ tried }) => tried)).map((threshold) => (
+          { label: `${Number((100 * threshold).toFixed(6))}\u00a0% better`, className: "threshold", line: true })),
         { label: "the same", className: "equal", line: true },
       ]),
       table: {
         caption: "Candidate components and their validation scores.",
         columns: ["Stream", "Method", "Seed", "Task", "Without it", "With it", "Better by, %", "Kept"],
-        rows: groups.flatMap(({ s, found }) => found.map(({ run, candidate }) => [
+        rows: groups.flatMap(({ s, tried }) => tried.map(({ run, candidate }) => [
           streamName(s), labelOf(run.method), `${run.seed}`, `${candidate.task + 1} ${run.tasks[candidate.task]}`,
           format(candidate.without, digitsOf(s)), format(candidate.with_it, digitsOf(s)),
-          format(improvementOf(s, candidate), 1), candidate.kept ? "yes" : "no"])),
+          format(candidate.gain, 1), candidate.kept ? "yes" : "no"])),
       },
     };
   },
@@ -191,30 +197,30 @@ function reusePanel({ m, ranks }, most, width) {
 
 figure({
   id: "reuse",
-  when: report.runs.some((run) => run.removed),
+  when: report.runs.some((run) => run.reused.length),
   title: "Reuse of components",
   caption: "How many tasks need a component: their final score is worse by more than 5\u00a0%, relative, when it is " +
     "removed. Components of a run are sorted; mean and standard error over seeds.",
   choosers: { stream: "Stream" },
   draw(panels, controls) {
-    const s = streamFor(controls.stream, (run) => run.removed);
+    const s = streamFor(controls.stream, (run) => run.reused.length);
     if (s === undefined) return null;
-    const found = chosenMethods().map((m) => {
-      const sorted = countedRuns(s, m).filter((run) => run.removed).map(reuse);
+    const shown = chosenMethods().map((m) => {
+      const sorted = countedRuns(s, m).filter((run) => run.reused.length).map(reuse);
       const size = Math.max(0, ...sorted.map((each) => each.length));
       return { m, ranks: range(size).map((c) => meanAndError(sorted.map((each) => each[c]))) };
     }).filter(({ ranks }) => ranks.length);
-    if (!found.length) return null;
-    const tops = found.flatMap(({ ranks }) => ranks.map(({ mean: middle, error }) => middle + (error ?? 0)));
+    if (!shown.length) return null;
+    const tops = shown.flatMap(({ ranks }) => ranks.map(({ mean: middle, error }) => (middle ?? 0) + (error ?? 0)));
     const most = Math.max(1, ...tops) * 1.05;
-    const width = columnsFor(panels, found.length, 260);
-    panels.append(...found.map((each) => reusePanel(each, most, width)));
+    const width = columnsFor(panels, shown.length, 260);
+    panels.append(...shown.map((each) => reusePanel(each, most, width)));
     return {
       note: noteOnRuns(),
       table: {
         caption: `Number of tasks that need a component, ${streamName(s)}.`,
         columns: ["Method", "Component", "Tasks", "Seeds"],
-        rows: found.flatMap(({ m, ranks }) => ranks.map((value, c) =>
+        rows: shown.flatMap(({ m, ranks }) => ranks.map((value, c) =>
           [labelOf(m), `${c}`, withError(value, 1), `${value.n}`])),
       },
     };

@@ -1,26 +1,21 @@
 // The component explorer: a slider for every component at every depth of one run.
 
-/** The weights of one depth when component c is at intensity a and the others share the rest as in `before`. */
-function mixed({ shared }, before, c, a) {
+/**
+ * The weights of one depth when component c is at intensity a and the others share the rest as in `before`:
+ * equally among those that the task may use, if they had nothing.
+ * @type {(explorer: ExplorerData, task: ExplorerTaskData, before: number[], c: number, a: number) => number[]}
+ */
+const mixed = ({ shared }, { usable }, before, c, a) => {
   if (!shared) return before.map((weight, o) => (o === c ? a * weight : weight));
   const rest = before.reduce((sum, weight, o) => (o === c ? sum : sum + weight), 0);
-  return before.map((weight, o) => {
-    if (o === c) return a;
-    return rest > 0 ? ((1 - a) * weight) / rest : (1 - a) / (before.length - 1);
-  });
-}
-
-/** As learned, with zeros for components that came after the task. */
-const learnedWeights = ({ depth, components }, task) =>
-  range(depth).map((d) => range(components).map((c) => task.weights[d]?.[c] ?? 0));
-
-/** Where a slider stands as learned: at the weight itself, or (linear combinations) at once the weight. */
-const asLearned = ({ shared }, weights, d, c) => (shared ? weights[d][c] : 1);
+  const equal = (o) => (o < usable ? 1 / Math.max(usable - 1, 1) : 0);
+  return before.map((weight, o) => (o === c ? a : (1 - a) * (rest > 0 ? weight / rest : equal(o))));
+};
 
 const columnHeads = (names) =>
   element("thead", {}, element("tr", {}, element("td"), ...names.map((name) => element("th", { scope: "col" }, name))));
 
-/** The matrix of sliders. `moved(d, c, a)` is called while one moves. */
+/** The matrix of sliders. `moved(d, c, a)` is called while one moves. @param {ExplorerData} explorer */
 function sliders(explorer, enabled, moved) {
   const { intensities, depth, components, shared } = explorer;
   const cells = range(components).map((c) => range(depth).map((d) => {
@@ -54,8 +49,9 @@ function interpolated(points, a) {
   return y0 + ((a - x0) / (x1 - x0 || 1)) * (y1 - y0);
 }
 
+/** @type {(explorer: ExplorerData, task: ExplorerTaskData, s: number) => Element} */
 function gridExplorer(explorer, task, s) {
-  const learned = learnedWeights(explorer, task);
+  const learned = task.weights;
   const digits = digitsOf(s);
   const score = element("output", { class: "score", "aria-live": "polite" });
   const what = element("p", { class: "muted" });
@@ -63,15 +59,14 @@ function gridExplorer(explorer, task, s) {
   const curve = element("div", { class: "panel" });
   const numbers = numbersBelow("Component explorer");
   let now = null; // {d, c, a}
-  const home = (d, c) => asLearned(explorer, learned, d, c);
+  const home = (d, c) => (explorer.shared ? learned[d][c] : 1); // where a slider stands as learned
   const reset = () => learned.forEach((weights, d) => weights.forEach((_, c) => matrix.set(d, c, home(d, c))));
 
   /** What is known of one slider, with the learned point among the grid's. */
   function pointsOf(d, c) {
-    const points = explorer.intensities.map((a, i) => [a, task.scores?.[d]?.[c]?.[i] ?? null]);
-    const own = home(d, c);
-    return [...points.filter(([a]) => Math.abs(a - own) > 1e-9), [own, task.score]]
-      .filter(([, y]) => known(y)).sort((p, q) => p[0] - q[0]);
+    const grid = explorer.intensities.map((a, i) => ({ a, y: task.scores?.[d]?.[c]?.[i] }));
+    return [...grid.filter(({ a }) => Math.abs(a - home(d, c)) > 0.0005), { a: home(d, c), y: task.score }]
+      .flatMap(({ a, y }) => (known(y) ? [[a, y]] : [])).sort((p, q) => p[0] - q[0]);
   }
 
   function drawWeights(d, weights) {
@@ -126,7 +121,7 @@ function gridExplorer(explorer, task, s) {
     what.textContent = `${unitOf(s)}; as learned ${format(task.score, digits)}` +
       (visible ? ` (${change > 0 ? "+" : ""}${format(change, digits)})` : "");
     const apart = Math.abs(a - home(d, c)) > 1e-9;
-    drawWeights(d, apart ? mixed(explorer, learned[d], c, a) : learned[d]);
+    drawWeights(d, apart ? mixed(explorer, task, learned[d], c, a) : learned[d]);
     drawScores(d, c, a, value);
   });
   const matrix = sliders(explorer, (d, c) => task.scores?.[d]?.[c]?.some(known), (d, c, a) => {
@@ -150,26 +145,23 @@ function gridExplorer(explorer, task, s) {
 
 // --- pictures, computed ---
 
-function floats(base64) {
-  const text = atob(base64);
-  const buffer = new Uint8Array(text.length);
-  for (let i = 0; i < text.length; i++) buffer[i] = text.charCodeAt(i);
-  return buffer;
-}
-
-/** The network of an explorer of pictures, as `Explorer` describes it. Pixels are padded to a multiple of 4. */
+/** The network of an explorer of pictures, as `NetworkData` describes it. Pixels are padded to a multiple of 4. */
 class Network {
-  constructor({ width, components, side, numbers }) {
-    const all = new Float32Array(floats(numbers).buffer);
+  /** @param {NetworkData} network */
+  constructor({ width, side, numbers }, components) {
+    const all = new Float32Array(bytesOf(numbers).buffer);
     let from = 0;
     const take = (n) => all.subarray(from, (from += n));
-    Object.assign(this, { width, components, pixels: side[0] * side[1] });
+    this.width = width;
+    this.side = side;
+    this.pixels = side[0] * side[1];
     this.padded = 4 * Math.ceil(this.pixels / 4);
     const inputs = take(2 * this.pixels);
     const [encoder, bias] = [take(2 * width), take(width)];
     this.weights = range(components).map(() => take(width * width));
     this.biases = range(components).map(() => take(width));
-    [this.decoder, this.offset] = [take(width), take(1)];
+    this.decoder = take(width);
+    this.offset = take(1);
     this.encoded = new Float32Array(this.padded * width);
     for (let p = 0; p < this.pixels; p++)
       for (let o = 0; o < width; o++)
@@ -253,14 +245,15 @@ function paint(canvas, ink, [rows, columns]) {
 
 const picture = (label) => element("canvas", { role: "img", "aria-label": label, width: 1, height: 1 });
 
+/** @type {(explorer: ExplorerData, task: ExplorerTaskData, network: Network) => Element} */
 function pixelExplorer(explorer, task, network) {
-  const learned = learnedWeights(explorer, task);
+  const learned = task.weights;
   const painter = new Painter(network);
-  const truth = task.truth ? floats(task.truth) : null;
+  const truth = task.truth ? bytesOf(task.truth) : null;
   const asItWas = painter.ink(learned);
   let weights, held; // `held`: what the moving slider found, so that it may come back to where it was
   const rightly = (ink) => {
-    const right = ink.reduce((sum, value, i) => sum + (value > 0.5 === (truth[i] === 1)), 0);
+    const right = ink.reduce((sum, value, i) => sum + Number(value > 0.5 === (truth?.[i] === 1)), 0);
     return `${format((100 * right) / ink.length)} % of pixels right`;
   };
   const canvas = picture(`${task.name}, with the sliders as they are`);
@@ -269,7 +262,7 @@ function pixelExplorer(explorer, task, network) {
 
   const update = coalesced(() => {
     const ink = painter.ink(weights);
-    paint(canvas, ink, explorer.side);
+    paint(canvas, ink, network.side);
     if (truth) score.textContent = rightly(ink);
     numbers.update({
       caption: `${task.name}: weights as the sliders are, and as learned.`,
@@ -278,14 +271,12 @@ function pixelExplorer(explorer, task, network) {
         [`${d + 1}`, `${c}`, format(weight, 3), format(learned[d][c], 3)])),
     });
   });
-  const place = (d) => weights[d].forEach((weight, c) => {
-    const own = learned[d][c];
-    matrix.set(d, c, explorer.shared ? weight : own ? weight / own : 1);
-  });
+  const place = (d) => weights[d].forEach((weight, c) =>
+    matrix.set(d, c, explorer.shared ? weight : learned[d][c] ? weight / learned[d][c] : 1));
   const matrix = sliders(explorer, () => true, (d, c, a) => {
     if (held.d !== d || held.c !== c) held = { d, c, before: weights[d] };
     weights = weights.with(d, explorer.shared
-      ? mixed(explorer, held.before, c, a)
+      ? mixed(explorer, task, held.before, c, a)
       : weights[d].with(c, a * learned[d][c]));
     place(d);
     update();
@@ -301,7 +292,7 @@ function pixelExplorer(explorer, task, network) {
     element("figure", { class: "picture" }, node, element("figcaption", {}, title, more));
   const still = (ink, title, label) => {
     const node = picture(label);
-    paint(node, ink, explorer.side);
+    paint(node, ink, network.side);
     return titled(node, title);
   };
   return element("div", {},
@@ -316,15 +307,18 @@ function pixelExplorer(explorer, task, network) {
     numbers.node);
 }
 
-/** One component from intensity 0 to 1 at each depth, for one task: the paper's figure. */
+/**
+ * One component from intensity 0 to 1 at each depth, for one task: the paper's figure.
+ * @type {(explorer: ExplorerData, task: ExplorerTaskData, network: Network, c: number) => Element}
+ */
 function strip(explorer, task, network, c) {
   const steps = range(8).map((i) => i / 7);
-  const learned = learnedWeights(explorer, task);
+  const learned = task.weights;
   const painter = new Painter(network);
   const jobs = [];
   const cell = (d, a) => {
     const canvas = picture(`${task.name}: component ${c} at depth ${d + 1} at ${format(a, 2)}`);
-    jobs.push(() => paint(canvas, painter.ink(learned.with(d, mixed(explorer, learned[d], c, a))), explorer.side));
+    jobs.push(() => paint(canvas, painter.ink(learned.with(d, mixed(explorer, task, learned[d], c, a))), network.side));
     return element("td", {}, canvas);
   };
   const rows = range(explorer.depth).map((d) =>
@@ -361,26 +355,26 @@ function explorerSection() {
   const node = element("div", {}, element("div", { class: "controls" }, which.node, whichTask.node), place, stripBox);
   let drawn = null; // a change of the component leaves the sliders as they are
 
-  const nameOf = ({ run, kind }, i) => [i, `${runLabel(report.runs[run])}${kind === "pixels" ? " (pictures)" : ""}`];
+  const nameOf = ({ run, network }, i) => [i, `${runLabel(report.runs[run])}${network ? " (pictures)" : ""}`];
   const draw = () => {
     const i = Number(which.update(report.explorers.map(nameOf)));
     const explorer = report.explorers[i];
     const t = Number(whichTask.update(explorer.tasks.map((task, k) => [k, task.name])));
-    const pixels = explorer.kind === "pixels";
-    if (pixels && !networks.has(i)) networks.set(i, new Network(explorer));
+    if (explorer.network && !networks.has(i)) networks.set(i, new Network(explorer.network, explorer.components));
+    const network = networks.get(i);
     const task = explorer.tasks[t];
     const now = `${i} ${t} ${node.clientWidth}`;
     if (task && now !== drawn)
-      place.replaceChildren(pixels
-        ? pixelExplorer(explorer, task, networks.get(i))
+      place.replaceChildren(network
+        ? pixelExplorer(explorer, task, network)
         : gridExplorer(explorer, task, report.runs[explorer.run].stream));
     drawn = now;
-    stripBox.hidden = !pixels;
-    if (!pixels) return;
+    stripBox.hidden = !network;
+    if (!network) return;
     const c = Number(whichComponent.update(range(explorer.components).map((k) => [k, `${k}`])));
-    strips.replaceChildren(...explorer.tasks.slice(-2).map((each) => strip(explorer, each, networks.get(i), c)));
+    strips.replaceChildren(...explorer.tasks.slice(-2).map((each) => strip(explorer, each, network, c)));
   };
-  const own = () => ["of", "task", "component"].map((key) => options.get(`explorer-${key}`)).join(" ");
-  lazily(node, () => `${own()} ${node.clientWidth}`, draw);
+  const chosenHere = () => ["of", "task", "component"].map((key) => options.get(`explorer-${key}`)).join(" ");
+  lazily(node, () => `${chosenHere()} ${node.clientWidth}`, draw);
   return node;
 }

@@ -3,6 +3,7 @@
 
 const figures = [];
 const labelOf = (m) => report.methods[m].label;
+/** @param {RunData} run */
 const runLabel = (run) => `${streamName(run.stream)}, ${labelOf(run.method)}, seed ${run.seed}`;
 
 /**
@@ -24,12 +25,12 @@ function figure({ id, title, caption, when = true, choosers = {}, draw }) {
     key, panels, note, numbers.node);
   lazily(node, () => signatureOf(id, node), () => {
     panels.replaceChildren();
-    const made = draw(panels, controls);
+    const around = draw(panels, controls);
     panels.classList.add("drawn");
-    key.replaceChildren(...(made?.legend ? [made.legend] : []));
-    note.textContent = made ? made.note ?? "" : "Nothing here for what is chosen.";
+    key.replaceChildren(...(around?.legend ? [around.legend] : []));
+    note.textContent = around ? around.note ?? "" : "Nothing here for what is chosen.";
     note.hidden = !note.textContent;
-    numbers.update(made?.table ?? null);
+    numbers.update(around?.table ?? null);
   });
   figures.push(node);
 }
@@ -44,7 +45,9 @@ function streamFor(control, has) {
 /** The chosen run of a figure that shows one at a time. */
 function runFor(controls, has) {
   let fits = chosenRuns().filter(has);
-  for (const [key, label] of [["stream", streamName], ["method", labelOf], ["seed", String]]) {
+  /** @type {["stream" | "method" | "seed", (value: number) => string][]} */
+  const choices = [["stream", streamName], ["method", labelOf], ["seed", String]];
+  for (const [key, label] of choices) {
     const value = controls[key].update([...new Map(fits.map((run) => [run[key], label(run[key])]))]);
     fits = fits.filter((run) => `${run[key]}` === value);
   }
@@ -57,45 +60,44 @@ const methodLegend = (methods) =>
 // --- final and forward performance ---
 
 function performanceGroups(mode) {
-  const lineOf = (s) => (m) => ({ m, ...performance(s, m), paper: paperOf(s, m) });
+  const methods = chosenMethods();
   if (mode !== "gain")
     return chosenStreams().map((s) => ({
       title: streamName(s), unit: unitOf(s), digits: digitsOf(s), sign: signOf(s),
-      lines: chosenMethods().map(lineOf(s)),
+      lines: methods.map((m) => ({ m, ...performanceOf(s, m), paper: paperOf(s, m) })),
     }));
-  const streams = chosenStreams().filter((s) => hasBaseline(s));
-  const gains = streams.map((s) => chosenMethods().map((m) => gainsOf(s, m)));
-  const group = (title, of) => ({
+  const streams = chosenStreams().filter(hasBaseline);
+  const gains = streams.map((s) => methods.map((m) => gainsOf(s, m)));
+  const group = (title, averages) => ({
     title, unit: "gain in %", digits: 1, sign: 1,
-    lines: chosenMethods().map((m, i) => ({ m, ...of(i), paper: null })),
+    lines: methods.map((m, i) => ({ m, ...summary(averages(i)), paper: null })),
   });
-  const summary = (values) => ({
-    final: meanAndError(values.map((gain) => gain.final)), forward: meanAndError(values.map((gain) => gain.forward)),
-  });
-  const single = streams.map((s, k) => group(streamName(s), (i) => summary([...gains[k][i].values()])));
+  const single = streams.map((s, k) => group(streamName(s), (i) => [...gains[k][i].values()]));
   if (streams.length < 2) return single;
   // As in the paper: each seed's mean over all streams.
-  const overall = group("Mean over the streams", (i) => {
-    const common = seeds.filter((seed) => gains.every((stream) => stream[i].has(seed)));
-    return summary(common.map((seed) => ({
+  const overall = group("Mean over the streams", (i) =>
+    seeds.filter((seed) => gains.every((stream) => stream[i].has(seed))).map((seed) => ({
       final: mean(gains.map((stream) => stream[i].get(seed).final)),
       forward: mean(gains.map((stream) => stream[i].get(seed).forward)),
     })));
-  });
   return [overall, ...single];
 }
 
+/** @typedef {{ m: number, final: Mean, forward: Mean, paper: number | null }} Line */
+
+/** @param {{ title: string, unit: string, digits: number, sign: number, lines: Line[] }} group */
 function performancePanel({ title, unit, digits, sign, lines }, width, mode) {
   const narrow = width < 460; // then names stand above the bars
   const left = narrow ? 8 : Math.min(widest(lines.map(({ m }) => labelOf(m))), 0.4 * width) + 12;
   const row = narrow ? 54 : 36;
-  const best = lines.reduce((a, b) => (sign * (b.final.mean - a.final.mean) > 0 ? b : a));
+  const [best] = ranked(lines, sign);
   const chart = new Chart(
     `${title}, ${unit}: final and forward performance of ${count(lines.length, "method")}. ` +
-      `Best in the end: ${labelOf(best.m)}, ${withError(best.final, digits)}.`,
+      (best ? `Best in the end: ${labelOf(best.m)}, ${withError(best.final, digits)}.` : ""),
     { width, height: row * lines.length + 52, left, right: 16, top: 6, bottom: 40 });
   const ends = lines.flatMap(({ final, forward, paper }) =>
-    [paper, ...[final, forward].flatMap((v) => [v.mean - (v.error ?? 0), v.mean + (v.error ?? 0)])]);
+    [paper, ...[final, forward].flatMap(({ mean: middle, error }) =>
+      (known(middle) ? [middle - (error ?? 0), middle + (error ?? 0)] : []))]);
   chart.xAxis(extent(ends, { zero: mode !== "points" }), unit);
   const zero = chart.x(0);
   if (mode !== "points") chart.add("line", { class: "zero", x1: zero, x2: zero, y1: chart.top, y2: chart.bottom });
@@ -103,8 +105,9 @@ function performancePanel({ title, unit, digits, sign, lines }, width, mode) {
     const top = chart.top + i * row;
     if (narrow) chart.text(left, top + 14, labelOf(m), "name", width - left);
     else chart.text(left - 8, top + 21, labelOf(m), "name end", left - 8);
-    [["final", final, ""], ["forward", forward, "hollow"]].forEach(([name, value, look], k) => {
+    Object.entries({ final, forward }).forEach(([name, value], k) => {
       if (!known(value.mean)) return;
+      const look = name === "forward" ? "hollow" : "";
       const y = top + (narrow ? 20 : 4) + 14 * k;
       const x = chart.x(value.mean);
       if (mode !== "points") chart.bar(zero, x, y, 12, `${methodClass(m)} ${look}`);
@@ -164,7 +167,7 @@ figure({
 /** Lines of one method: scores[j][i] of task j at x[i]; `ends`: for each task learned, its name and last i. */
 function curvesOf(s, m) {
   const runs = countedRuns(s, m);
-  const shown = (length) => range(length).filter((j) => runs.some((run) => chosen.tasks.has(run.taskIds[j])));
+  const shown = (length) => range(length).filter((j) => runs.some((run) => taskChosen(run, j)));
   const curve = report.curves.find((each) => each.stream === s && each.method === m);
   if (curve) {
     const ends = curve.starts.map((_, j) => {
@@ -186,7 +189,7 @@ function curvePanel(s, { m, runs, x, xLabel, scores, starts, shown }, domain, wi
   const chart = new Chart(
     `${labelOf(m)} on ${streamName(s)}: score of each of ${count(shown.length, "task")} as training goes on.`,
     { width, height: 244, left: 44, right: 12, top: 36, bottom: 40 });
-  chart.xAxis(extent(x, { room: x.length > 1 ? 0.02 : 0.5 }), xLabel);
+  chart.xAxis(extent(x, { room: x.length > 1 ? 0.02 : 0.5 }), xLabel, { least: 1 });
   chart.yAxis(domain, unitOf(s));
   for (const start of starts) {
     const at = chart.x(start);
@@ -206,11 +209,11 @@ function curvePanel(s, { m, runs, x, xLabel, scores, starts, shown }, domain, wi
     if (!first) continue;
     const colour = orderColour(scores.length > 1 ? j / (scores.length - 1) : 0);
     chart.line(points, "", { colour });
-    if (points.filter(known).length === 1) chart.mark(...first, CIRCLE, "").style.setProperty("--c", colour);
+    if (points.filter(known).length === 1) chart.mark(first[0], first[1], CIRCLE, "").style.setProperty("--c", colour);
     beginnings.set(first[0], [...(beginnings.get(first[0]) ?? []), j + 1]);
-    for (const i of read.filter(place)) {
+    for (const i of read.filter((each) => known(scores[j][each]))) {
       const text = `${taskNameAt(runs, j)}\n${xLabel} ${x[i]}: ${format(scores[j][i], digitsOf(s))}`;
-      chart.target(...place(i), text);
+      chart.target(chart.x(x[i]), chart.y(scores[j][i]), text);
     }
   }
   if (beginnings.size <= 16)
@@ -257,8 +260,7 @@ function forgettingPanel({ s, lines }, width) {
     `${name}: forgetting ratio of ${count(lines.length, "method")} by task position, ` +
       `from ${format(Math.min(...ratios), 2)} to ${format(Math.max(...ratios), 2)}.`,
     { width, height: 280, left: 46, right: 14, top: 22, bottom: 40 });
-  const marks = ticks([1, length], Math.min(length, (width - 60) / 40)).filter(({ value }) => Number.isInteger(value));
-  chart.xAxis([0.5, length + 0.5], "task position", { marks: length > 1 ? marks : [{ value: 1, text: "1" }] });
+  chart.xAxis([0.5, length + 0.5], "task position", { least: 1 });
   chart.yAxis(extent([1, ...ratios]), "ratio");
   chart.add("line", { class: "zero", x1: chart.left, x2: chart.right, y1: chart.y(1), y2: chart.y(1) });
   for (const { m, runs, points } of lines) {
@@ -284,7 +286,7 @@ figure({
     const groups = chosenStreams().map((s) => ({
       s,
       lines: chosenMethods().map((m) => ({ m, runs: countedRuns(s, m) }))
-        .map((line) => ({ ...line, points: byPosition(line.runs, forgetting) }))
+        .map((line) => ({ ...line, points: ratiosByPosition(line.runs) }))
         .filter(({ points }) => points.some((point) => point.n)),
     })).filter(({ lines }) => lines.length);
     if (!groups.length) return null;
@@ -319,9 +321,9 @@ figure({
     const m = Number(controls.method.update(fits.map((each) => [each, labelOf(each)])));
     const runs = countedRuns(s, m);
     const positions = range(Math.max(...runs.map((run) => run.tasks.length)))
-      .filter((j) => runs.some((run) => chosen.tasks.has(run.taskIds[j])));
+      .filter((j) => runs.some((run) => taskChosen(run, j)));
     const rows = positions.filter((i) => runs.some((run) => run.after[i]?.length));
-    const at = (i, j) => meanAndError(runs.map((run) => (chosen.tasks.has(run.taskIds[j]) ? run.after[i]?.[j] : null)));
+    const at = (i, j) => meanAndError(runs.map((run) => (taskChosen(run, j) ? run.after[i]?.[j] : null)));
     const values = rows.map((i) => positions.map((j) => at(i, j)));
     const names = positions.map((j) => taskNameAt(runs, j));
     const learned = rows.map((i) => taskNameAt(runs, i));

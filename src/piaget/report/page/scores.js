@@ -4,58 +4,54 @@ const styles = methodStyles(report.methods);
 const methodClass = (m) => `c${styles[m].colour}`;
 const streamName = (s) => report.streams[s].name;
 const unitOf = (s) => report.streams[s].unit;
-const digitsOf = (s) => (report.streams[s].metric === "accuracy" ? 1 : 2);
+const digitsOf = (s) => report.streams[s].digits;
 const signOf = (s) => (report.streams[s].higher_is_better ? 1 : -1);
 const inOrder = (set) => [...set].sort((a, b) => a - b);
 const chosenStreams = () => inOrder(chosen.streams);
 const chosenMethods = () => inOrder(chosen.methods);
+/** @param {RunData} run */
 const isChosen = (run) => chosen.streams.has(run.stream) && chosen.methods.has(run.method) && seedChosen(run);
+/** @param {RunData} run */
 const seedChosen = (run) => chosen.seeds.has(seeds.indexOf(run.seed));
 const chosenRuns = () => report.runs.filter(isChosen);
 
-/** Positions of a run's chosen tasks. */
-const chosenTasks = (run) => [...run.tasks.keys()].filter((j) => chosen.tasks.has(run.taskIds[j]));
+/** @type {(run: RunData, j: number) => boolean} */
+const taskChosen = (run, j) => chosen.tasks.has(run.taskIds[j]);
 
-for (const run of report.runs) {
-  const rows = run.after.filter((row) => row.length);
-  run.final = rows.at(-1) ?? [];
-  // A task's first score is from right after it was learned; initial tasks are learned together.
-  run.forward = run.tasks.map((_, j) => rows.find((row) => known(row[j]))?.[j] ?? null);
-  run.complete = run.status === "done";
-}
+/** Positions of a run's chosen tasks. @param {RunData} run */
+const chosenTasks = (run) => [...run.tasks.keys()].filter((j) => taskChosen(run, j));
 
-/** Averages over fewer tasks do not compare: unfinished runs count only where no run is finished. */
-const finished = new Set(report.runs.filter((run) => run.complete).map((run) => run.stream));
-const counts = (run) => run.complete || !finished.has(run.stream);
-const byMethod = new Map();
-for (const run of report.runs) {
-  const key = `${run.stream} ${run.method}`;
-  byMethod.set(key, [...(byMethod.get(key) ?? []), run]);
-}
-const runsOf = (s, m) => (byMethod.get(`${s} ${m}`) ?? []).filter(seedChosen);
-const countedRuns = (s, m) => runsOf(s, m).filter(counts);
+const countedRuns = (s, m) =>
+  report.runs.filter((run) => run.counted && run.stream === s && run.method === m && seedChosen(run));
 
 function noteOnRuns() {
-  const out = chosenRuns().filter((run) => !counts(run)).length;
-  const early = chosenStreams().filter((s) => !finished.has(s) && report.runs.some((run) => run.stream === s));
-  return [
-    out ? `${count(out, "unfinished run")} left out.` : "",
-    early.length
-      ? `No run is finished on ${early.map(streamName).join(", ")}: numbers are of the tasks learned so far.`
-      : "",
-  ].join(" ").trim();
+  const out = chosenRuns().filter((run) => !run.counted).length;
+  const early = new Set(chosenRuns().filter((run) => run.counted && run.status !== "done").map((run) => run.stream));
+  const names = [...early].map(streamName).join(", ");
+  return (out ? `${count(out, "unfinished run")} left out. ` : "") +
+    (names ? `No run is finished on ${names}: numbers are of the tasks learned so far.` : "");
 }
 
-const averageOf = (run, scores) => mean(chosenTasks(run).map((j) => scores[j]));
+/** @typedef {{ final: number | null, forward: number | null }} Averages: means over chosen tasks */
 
-/** Mean over tasks, then mean and standard error over seeds. */
-function performance(s, m) {
-  const runs = countedRuns(s, m);
-  return {
-    final: meanAndError(runs.map((run) => averageOf(run, run.final))),
-    forward: meanAndError(runs.map((run) => averageOf(run, run.forward))),
-  };
+/** Null if no task is chosen, NaN if a score is not a number. @type {(run: RunData) => Averages} */
+function averagesOf(run) {
+  const average = (scores) => (scores.every(known) ? mean(scores) : NaN);
+  const [final, first] = [run.final, run.first].map((scores) => chosenTasks(run).map((j) => scores[j]));
+  return { final: average(final), forward: average(first) };
 }
+
+/** Mean and standard error over seeds. @param {Averages[]} averages */
+const summary = (averages) => ({
+  final: meanAndError(averages.map(({ final }) => final)),
+  forward: meanAndError(averages.map(({ forward }) => forward)),
+});
+
+const performanceOf = (s, m) => summary(countedRuns(s, m).map(averagesOf));
+
+/** Those with a number, the best first. @type {<T extends { final: Mean }>(lines: T[], sign: number) => T[]} */
+const ranked = (lines, sign) => lines.filter(({ final }) => known(final.mean))
+  .sort((a, b) => sign * (Number(b.final.mean) - Number(a.final.mean)));
 
 const paperOf = (s, m) => report.paper.find(([stream, method]) => stream === s && method === m)?.[2] ?? null;
 
@@ -65,28 +61,20 @@ const hasBaseline = (s) => report.runs.some((run) => run.stream === s && run.ref
 /** By how many percent a method is better than the baseline's final score: {seed: {forward, final}}. */
 function gainsOf(s, m) {
   const gains = new Map();
-  for (const run of countedRuns(s, m).filter((each) => each.reference !== null)) {
-    const reference = report.runs[run.reference];
-    const base = averageOf(reference, reference.final);
-    const gain = (score) => (known(score) && base ? (100 * signOf(s) * (score - base)) / base : null);
-    if (known(base))
-      gains.set(run.seed, { forward: gain(averageOf(run, run.forward)), final: gain(averageOf(run, run.final)) });
+  for (const run of countedRuns(s, m)) {
+    const reference = report.runs[run.reference ?? -1];
+    const base = reference && averagesOf(reference).final;
+    if (!known(base)) continue;
+    const gain = (score) => (known(score) ? (100 * signOf(s) * (score - base)) / (base || NaN) : null);
+    const { final, forward } = averagesOf(run);
+    gains.set(run.seed, { final: gain(final), forward: gain(forward) });
   }
   return gains;
 }
 
-/** Score when first learned to score in the end, so that above 1 is forgotten, also for errors. */
-function forgetting(run, j) {
-  const [top, bottom] = signOf(run.stream) > 0 ? [run.forward[j], run.final[j]] : [run.final[j], run.forward[j]];
-  return known(top) && bottom ? top / bottom : null;
-}
-
-/** The mean over runs at each position, of chosen tasks; runs may have their tasks in different orders. */
-function byPosition(runs, value) {
-  const length = Math.max(0, ...runs.map((run) => run.tasks.length));
-  return range(length).map((j) =>
-    meanAndError(runs.map((run) => (chosen.tasks.has(run.taskIds[j]) ? value(run, j) : null))));
-}
+/** Of chosen tasks, the mean over runs at each position; runs may have their tasks in different orders. */
+const ratiosByPosition = (runs) => range(Math.max(0, ...runs.map((run) => run.tasks.length)))
+  .map((j) => meanAndError(runs.map((run) => (taskChosen(run, j) ? run.ratio[j] : null))));
 
 /** The name of the task at a position, if all runs have the same there. */
 function taskNameAt(runs, j) {
@@ -94,25 +82,7 @@ function taskNameAt(runs, j) {
   return names.size === 1 ? `${j + 1} ${[...names][0]}` : `task ${j + 1}`;
 }
 
-/** Is a task's final score worse by more than 5 % without a component? */
-function needs(run, j, c) {
-  const [with_it, without] = [run.final[j], run.removed[j]?.[c]];
-  if (!known(with_it) || !known(without)) return false;
-  return signOf(run.stream) * (with_it - without) > 0.05 * with_it + 1e-9;
-}
-
-/** How many chosen tasks need each component, most first. */
-function reuse(run) {
-  const size = Math.max(0, ...run.removed.map((row) => row.length));
-  return range(size)
-    .map((c) => chosenTasks(run).filter((j) => needs(run, j, c)).length)
-    .sort((a, b) => b - a);
-}
-
-/** The task with which each component came; -1: from the start. */
-function births(run) {
-  const size = Math.max(0, ...run.structures.map((task) => task.length));
-  const kept = run.candidates.filter((candidate) => candidate.kept).map((candidate) => candidate.task);
-  kept.sort((a, b) => a - b);
-  return range(size).map((c) => (c < size - kept.length ? -1 : kept[c - (size - kept.length)]));
-}
+/** How many chosen tasks need each component, most first. @param {RunData} run */
+const reuse = (run) => (run.reused[0] ?? [])
+  .map((_, c) => chosenTasks(run).filter((j) => run.reused[j][c]).length)
+  .sort((a, b) => b - a);

@@ -8,11 +8,11 @@ function section(id, title, ...children) {
     element("h2", { id: `${id}-heading`, tabindex: -1 }, title), ...children);
 }
 
-function top() {
-  const { title, made, version, command, notes } = report;
+function header() {
+  const { title, date, version, command, notes } = report;
   return [
     element("h1", {}, title),
-    element("p", { class: "muted" }, `${made} · piaget ${version}`),
+    element("p", { class: "muted" }, `${date} · piaget ${version}`),
     commandLine(command),
     notes.length
       ? element("aside", { class: "notes", "aria-label": "Notes" },
@@ -25,44 +25,50 @@ function top() {
 
 function keyFigures() {
   const runs = chosenRuns();
-  const [times, memories] = ["seconds", "memory"].map((key) => runs.map((run) => run[key]).filter(known));
   const done = runs.filter((run) => run.status === "done").length;
   const facts = [
     ["runs", done === runs.length ? `${runs.length}` : `${done} of ${runs.length} done`],
     ["streams", `${new Set(runs.map((run) => run.stream)).size}`],
     ["methods", `${new Set(runs.map((run) => run.method)).size}`],
     ["seeds", `${new Set(runs.map((run) => run.seed)).size}`],
-    ["time of all runs", duration(times.length ? times.reduce((a, b) => a + b) : null)],
-    ["most memory", bytes(memories.length ? memories.reduce((a, b) => Math.max(a, b)) : null)],
+    ["time of all runs", report.total_time || "–"],
+    ["most memory", report.most_memory || "–"],
   ];
   return element("dl", { class: "facts" }, ...facts.map(([name, value]) =>
     element("div", {}, element("dt", {}, name), element("dd", {}, value))));
+}
+
+/** What the paired test over all seeds and tasks says about two methods; nothing if only some are chosen. */
+function significance(s, m, n) {
+  const pair = report.pairs.find(({ stream, method, other }) =>
+    stream === s && (method === m ? other === n : method === n && other === m));
+  if (!pair || chosen.seeds.size < seeds.length || tasks.some(({ stream }, i) => stream === s && !chosen.tasks.has(i)))
+    return "";
+  const p = pair.p < 0.0001 ? "p < 0.0001" : `p = ${format(pair.p, 4)}`;
+  return `: ${pair.significant ? "a" : "no"} significant difference (paired t-test over ${count(pair.seeds, "seed")}, ${p})`;
 }
 
 /** In words: which method is best on a stream, how sure that is, and what it forgot. */
 function sentence(s) {
   const { name, unit } = report.streams[s];
   const digits = digitsOf(s);
-  const ranked = chosenMethods().map((m) => ({ m, ...performance(s, m) })).filter(({ final }) => final.n)
-    .sort((a, b) => signOf(s) * (b.final.mean - a.final.mean));
-  if (!ranked.length) return null;
-  const [best, second] = ranked;
+  const [best, second] = ranked(chosenMethods().map((m) => ({ m, ...performanceOf(s, m) })), signOf(s));
+  if (!best) return null;
   const parts = [element("strong", {}, name), ": ", element("strong", {}, labelOf(best.m))];
   const seedsOf = count(best.final.n, "seed");
-  parts.push(` ${ranked.length > 1 ? "is best" : "ends"} with ${withError(best.final, digits)} (${unit}, ${seedsOf}).`);
+  parts.push(` ${second ? "is best" : "ends"} with ${withError(best.final, digits)} (${unit}, ${seedsOf}).`);
   const paper = paperOf(s, best.m);
   if (known(paper)) parts.push(` The paper has ${format(paper, digits)}.`);
   if (second) {
-    const apart = Math.abs(best.final.mean - second.final.mean);
-    const joint = Math.hypot(best.final.error ?? NaN, second.final.error ?? NaN);
-    const close = apart < joint ? ", within one joint standard error" : "";
-    parts.push(` Next is ${labelOf(second.m)} with ${withError(second.final, digits)}${close}.`);
+    const difference = significance(s, best.m, second.m);
+    parts.push(` Next is ${labelOf(second.m)} with ${withError(second.final, digits)}${difference}.`);
   }
+  if (!known(best.forward.mean) || !known(best.final.mean)) return element("li", {}, ...parts);
   const lost = signOf(s) * (best.forward.mean - best.final.mean);
   const much = format(Math.abs(lost), digits);
   const points = report.streams[s].metric === "accuracy" ? " points" : "";
   const change = Number(much) === 0 ? "forgotten nothing" : `${lost > 0 ? "lost" : "gained"} ${much}${points}`;
-  parts.push(` Since its tasks were learned, it has ${change} on average.`);
+  parts.push(` Since its tasks were learned, ${labelOf(best.m)} has ${change} on average.`);
   return element("li", {}, ...parts);
 }
 
@@ -84,24 +90,30 @@ function overview() {
 
 const concerns = (s, m) => (!known(s) || chosen.streams.has(s)) && (!known(m) || chosen.methods.has(m));
 
-function givenTable({ id, title, caption, columns, rows, best, stream, method }) {
-  const bold = new Set(best.map(([r, c]) => `${r} ${c}`));
-  const place = element("div", { class: "given", id: `table-${id}` }, element("h3", {}, title));
+function lazyTable(place, id, content) {
   let table = null;
-  lazily(place, () => signatureOf("tables", place), () => {
+  lazily(place, () => signatureOf(id, place), () => {
     if (table) return table.update();
-    table = sortableTable({
-      name: title, caption, columns, rows,
-      isBest: (r, c) => bold.has(`${r} ${c}`), isShown: (r) => concerns(stream[r], method[r]),
-    });
+    table = sortableTable(content);
     place.append(table.node);
   });
   return place;
 }
 
+/** @param {TableData} table */
+function reportTable({ id, title, caption, columns, rows, best, stream, method }) {
+  const bold = new Set(best.map(([r, c]) => `${r} ${c}`));
+  const place = element("div", { class: "given", id: `table-${id}` }, element("h3", {}, title));
+  return lazyTable(place, "tables", {
+    name: title, caption, columns, rows,
+    isBest: (r, c) => bold.has(`${r} ${c}`), isShown: (r) => concerns(stream[r], method[r]),
+  });
+}
+
 /** Links lead to files beside the page only. */
 const isRelative = (link) => known(link) && !/^([a-z][a-z\d+.-]*:|[\\/]{2})/i.test(link.trim());
 
+/** @param {RunData} run */
 function runDetails(run) {
   const node = element("details", {}, element("summary", { "aria-label": `Details of ${runLabel(run)}` }, "show"));
   node.addEventListener("toggle", () => node.append(
@@ -114,25 +126,16 @@ function runDetails(run) {
 }
 
 function runsTable() {
-  const place = element("div");
-  let table = null;
-  const valued = (value, text) => ({ text, value });
-  lazily(place, () => signatureOf("runs", place), () => {
-    if (table) return table.update();
-    table = sortableTable({
-      name: "Runs", caption: "Every run is one stream, method and seed.",
-      columns: ["Stream", "Method", "Seed", "Status", "Time", "Steps", "Memory", "Components"],
-      rows: report.runs.map((run) => [
-        streamName(run.stream), labelOf(run.method), `${run.seed}`, run.status,
-        valued(run.seconds, duration(run.seconds)), valued(run.steps, run.steps?.toLocaleString("en") ?? "–"),
-        valued(run.memory, bytes(run.memory)), valued(run.components, format(run.components, 0)),
-      ]),
-      isShown: (r) => isChosen(report.runs[r]),
-      details: (r) => runDetails(report.runs[r]),
-    });
-    place.append(table.node);
+  return lazyTable(element("div"), "runs", {
+    name: "Runs", caption: "Every run is one stream, method and seed.",
+    columns: ["Stream", "Method", "Seed", "Status", "Time", "Steps", "Memory", "Components"],
+    rows: report.runs.map((run) => [
+      streamName(run.stream), labelOf(run.method), `${run.seed}`, run.status,
+      run.time, run.steps, run.memory, format(run.components, 0),
+    ]),
+    isShown: (r) => isChosen(report.runs[r]),
+    details: (r) => runDetails(report.runs[r]),
   });
-  return place;
 }
 
 // --- everything ---
@@ -141,12 +144,12 @@ const THEMES = { light: "dark", dark: "light" };
 
 function themeButton() {
   const system = matchMedia("(prefers-color-scheme: dark)");
-  const now = () => (THEMES[options.get("theme")] ? options.get("theme") : system.matches ? "dark" : "light");
+  const wished = () => options.get("theme") ?? "";
+  const now = () => (THEMES[wished()] ? wished() : system.matches ? "dark" : "light");
   const switchOver = () => goTo({ theme: THEMES[now()] });
   const button = element("button", { type: "button", class: "small theme", onclick: switchOver });
   const update = () => {
-    const wanted = options.get("theme");
-    if (THEMES[wanted]) document.documentElement.dataset.theme = wanted;
+    if (THEMES[wished()]) document.documentElement.dataset.theme = wished();
     else delete document.documentElement.dataset.theme;
     button.textContent = now() === "dark" ? "Light" : "Dark";
     button.setAttribute("aria-label", `${button.textContent} colours`);
@@ -158,10 +161,10 @@ function themeButton() {
 function navigation(button) {
   const link = ([id, title]) => element("a", { href: `#at=${id}` }, title);
   document.addEventListener("click", (event) => {
-    const anchor = event.target.closest?.('a[href^="#at="]');
+    const anchor = /** @type {Element} */ (event.target).closest?.('a[href^="#at="]');
     if (!anchor) return;
     event.preventDefault();
-    const at = anchor.getAttribute("href").slice(4);
+    const at = String(anchor.getAttribute("href")).slice(4);
     if (options.get("at") === at) showSection(at);
     else goTo({ at });
   });
@@ -179,19 +182,19 @@ function showSection(id) {
 function start() {
   readAddress();
   const { tables, explorers, runs } = report;
-  document.getElementById("top").append(...top());
-  document.getElementById("main").append(
+  part("#top").append(...header());
+  part("#main").append(
     overview(),
-    ...(tables.length ? [section("tables", "Tables", ...tables.map(givenTable))] : []),
+    ...(tables.length ? [section("tables", "Tables", ...tables.map(reportTable))] : []),
     ...(runs.length ? [section("figures", "Figures", ...figures)] : []),
     ...(explorers.length ? [section("explorer", "Component explorer", explorerSection())] : []),
     ...(runs.length ? [section("runs", "Runs", runsTable())] : []),
   );
   const theme = themeButton();
   const filters = choosing();
-  document.querySelector("nav").append(...navigation(theme.button));
-  document.querySelector(".toolbar section").append(filters.node);
-  document.querySelector("footer").append(
+  part("nav").append(...navigation(theme.button));
+  part(".toolbar section").append(filters.node);
+  part("footer").append(
     element("p", { class: "muted" }, `Made by piaget ${report.version}. This page needs no network.`));
 
   let at = null;
@@ -204,7 +207,7 @@ function start() {
     at = options.get("at");
   };
   addEventListener("hashchange", follow);
-  new ResizeObserver(coalesced(() => redraw())).observe(document.getElementById("main"));
+  new ResizeObserver(coalesced(() => redraw())).observe(part("#main"));
   addEventListener("beforeprint", () => redraw({ everything: true }));
   follow();
 }

@@ -3,7 +3,9 @@
 const ROWS_AT_FIRST = 15;
 const ROWS_SHOWN = 1000;
 
-/** A cell is a text, or {text, value}, if it is to be sorted and copied by a value that reads otherwise. */
+/** @typedef {string | CellData} Cell: with a value, if it is sorted and copied by one that reads otherwise */
+
+/** @param {Cell} cell */
 const textOf = (cell) => (typeof cell === "string" ? cell : cell.text);
 
 /** What a cell is sorted by: its first number if it begins with one, else its text. */
@@ -32,8 +34,10 @@ function csv(columns, rows) {
 /**
  * `isBest(row, column)`: set in bold. `isShown(row)`: asked at every update. `details(row)`: an element for
  * a last column. Rows are counted as given, however they are sorted.
+ * @param {{ name: string, caption: string, columns: string[], rows: Cell[][], details?: (row: number) => Element,
+ *   isBest?: (row: number, column: number) => boolean, isShown?: (row: number) => boolean }} table
  */
-function sortableTable({ name, caption, columns, rows, isBest = () => false, isShown = () => true, details }) {
+function sortableTable({ name, caption, columns, rows, isBest, isShown = () => true, details }) {
   const keys = rows.map((row) => row.map(sortKey));
   const numeric = columns.map((_, c) => rows.length > 0 && keys.every((row) => typeof row[c] !== "string"));
   const body = element("tbody");
@@ -48,7 +52,7 @@ function sortableTable({ name, caption, columns, rows, isBest = () => false, isS
       const text = textOf(cell);
       const look = numeric[c] ? "number" : text.length <= 24 ? "short" : null;
       return element(c === 0 ? "th" : "td", { scope: c === 0 ? "row" : null, class: look },
-        isBest(r, c) ? element("strong", {}, text) : text);
+        isBest?.(r, c) ? element("strong", {}, text) : text);
     }), details ? element("td", { class: "details" }, details(r)) : null);
     return lines[r];
   }
@@ -60,7 +64,7 @@ function sortableTable({ name, caption, columns, rows, isBest = () => false, isS
     if (column === null) return visible;
     return visible.sort((p, q) => {
       const [a, b] = [keys[p][column], keys[q][column]];
-      if (a === null || b === null) return (a === null) - (b === null);
+      if (a === null || b === null) return Number(a === null) - Number(b === null);
       return direction * compare(a, b);
     });
   }

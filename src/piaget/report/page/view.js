@@ -1,11 +1,12 @@
 // What is chosen. It is kept in the address after "#", so that a view can be linked, and gone back from.
 
+/** @type {ReportData} */
+// @ts-expect-error All scripts are one module in the page, which may wait.
 const report = await unpacked(document.getElementById("data").textContent);
 
 /** JSON, compressed, in base64: as the page was given it. */
 async function unpacked(text) {
-  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const stream = new Blob([bytesOf(text)]).stream().pipeThrough(new DecompressionStream("gzip"));
   return JSON.parse(await new Response(stream).text());
 }
 
@@ -23,7 +24,6 @@ function taskId(stream, name) {
 }
 
 for (const run of report.runs) run.taskIds = run.tasks.map((name) => taskId(run.stream, name));
-for (const [index, run] of report.runs.entries()) run.index = index;
 
 const KINDS = {
   streams: report.streams.map((stream) => stream.name),
@@ -80,8 +80,8 @@ function choose(kind, positions) {
 
 /** What a figure depends on: everything chosen, its own options, and its width. */
 function signatureOf(id, node) {
-  const own = [...options].filter(([key]) => key in KINDS || key.startsWith(`${id}-`));
-  return `${own.join(" ")} ${node.clientWidth}`;
+  const relevant = [...options].filter(([key]) => key in KINDS || key.startsWith(`${id}-`));
+  return `${relevant.join(" ")} ${node.clientWidth}`;
 }
 
 /** A select, kept in the address as `key`. It is updated in place, so that it keeps the focus. */
@@ -105,7 +105,7 @@ function chooser(key, label) {
 }
 
 function checkboxes(kind) {
-  const boxes = KINDS[kind].map((label, i) => {
+  const boxes = KINDS[kind].map((_, i) => {
     const box = element("input", { type: "checkbox", name: kind, value: i });
     box.addEventListener("change", () => {
       const next = new Set(chosen[kind]);
@@ -123,8 +123,8 @@ function checkboxes(kind) {
 function grouped(kind, labelled) {
   if (kind !== "tasks" || report.streams.length < 2) return labelled;
   return report.streams.flatMap((stream, s) => {
-    const own = labelled.filter((_, i) => tasks[i].stream === s);
-    return own.length ? [element("p", { class: "of" }, stream.name), ...own] : [];
+    const boxes = labelled.filter((_, i) => tasks[i].stream === s);
+    return boxes.length ? [element("p", { class: "of" }, stream.name), ...boxes] : [];
   });
 }
 
@@ -156,7 +156,7 @@ function choosing() {
       for (const [i, box] of boxes.entries()) box.checked = chosen[kind].has(i);
     summary.textContent = Object.entries(KINDS).map(([kind, { length }]) => {
       const { size } = chosen[kind];
-      return `${size === length ? length : `${size} of ${length}`} ${kind}`;
+      return `${size === length ? length : `${size} of ${length}`} ${length === 1 ? kind.slice(0, -1) : kind}`;
     }).join(" · ");
   };
   return { node, update };

@@ -1,0 +1,4 @@
+// What view.js adds to the data.
+interface RunData {
+  taskIds: number[];
+}
