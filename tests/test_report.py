@@ -16,10 +16,11 @@ import torch
 
 from piaget.cli import main
 from piaget.errors import LoadError, SettingError
-from piaget.lab import table as lab
+from piaget.lab import final_table
 from piaget.lab.configuration import configure
 from piaget.lab.row_file import read_rows
 from piaget.learner import Learner
+from piaget.paper.names import ALGORITHMS
 from piaget.report import explorer, forms
 from piaget.report.contents import Contents
 from piaget.report.groups import group
@@ -85,10 +86,10 @@ def test_everything_is_written(report):
 def test_final_performance_is_what_the_lab_has(results, report):
     """By another implementation, from the same rows."""
     files = sorted(results.rglob("rows.csv"))
-    expected = {(l.base, l.algorithm): l for l in lab.lines(read_rows(files))}
+    expected = {(l.base, l.algorithm): l for l in final_table.lines(read_rows(files))}
     for line in of_csv(report, "final"):
         base, _, algorithm = line["method"].partition(" [")[0].partition(" ")
-        known = expected[base.lower(), {label: name for name, label in lab.ALGORITHMS.items()}[algorithm]]
+        known = expected[base.lower(), {label: name for name, label in ALGORITHMS.items()}[algorithm]]
         assert float(line["final"]) == pytest.approx(known.mean)
         assert float(line["final s.e."]) == pytest.approx(known.error)
         assert line["seeds"] == "3"
