@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from piaget.lab.final_table import mean_and_error
 from piaget.report import metrics, statistics
 from piaget.scoring import rows as contract
 from piaget.scoring.rows import COLUMNS, CONSISTENCY, REMOVAL, STRUCTURE
@@ -267,7 +268,7 @@ def test_welch_agrees_with_scipy():
 
     ours, theirs = [1.0, 2.0, 4.0, 4.5], [2.0, 3.0, 5.0, 7.0, 9.0]
     expected = stats.ttest_ind(ours, theirs, equal_var=False).pvalue
-    result = statistics.welch(*statistics.mean_and_error(ours), 4, *statistics.mean_and_error(theirs), 5)
+    result = statistics.welch(*mean_and_error(ours), 4, *mean_and_error(theirs), 5)
     assert result == pytest.approx(expected)
 
 

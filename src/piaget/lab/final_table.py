@@ -52,7 +52,9 @@ class Line:
 
 
 def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
-    """The mean and its standard error (nan for a single value)."""
+    """The mean and its standard error; nan where there are too few values, or one is not a number."""
+    if not values or not all(map(math.isfinite, values)):
+        return math.nan, math.nan
     error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
     return statistics.fmean(values), error
 

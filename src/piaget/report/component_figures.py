@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure
 
+from piaget.lab.final_table import mean_and_error
 from piaget.report import metrics
 from piaget.report.canvas import COLOURS, HEAT, WIDTH, Figures, broken, grid, marked
 from piaget.report.contents import Contents, mean_use
 from piaget.report.groups import Group
-from piaget.report.statistics import mean_and_error
 
 MAPS = 40  # columns of structures in a line
 

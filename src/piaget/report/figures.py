@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from piaget.lab.final_table import mean_and_error
 from piaget.paper.names import BASES
 from piaget.report import metrics
 from piaget.report.canvas import COLOURS, HEAT, STYLE, WIDTH, Figures, broken, grid, marked, style
 from piaget.report.component_figures import candidates, reuse, structures
 from piaget.report.contents import Contents
 from piaget.report.groups import Group
-from piaget.report.statistics import mean_and_error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from piaget.lab.final_table import mean_and_error
 from piaget.paper.names import ALGORITHMS, BASES, UNITS
 from piaget.report import metrics
 from piaget.report.reading import Results, RunFolder
-from piaget.report.statistics import mean_and_error
 from piaget.scoring.rows import LOWER_IS_BETTER
 
 Key = tuple[str, str, str, str]  # stream, method, what is not the paper's, data

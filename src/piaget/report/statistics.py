@@ -9,17 +9,10 @@ from dataclasses import dataclass
 
 from scipy import stats
 
-from piaget.lab import final_table
+from piaget.lab.final_table import mean_and_error
 
 ENOUGH = 5  # seeds, to say anything beside the paper's numbers
 LEVEL = 0.05
-
-
-def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
-    """The mean and its standard error; nan where there are too few values, or one is not a number."""
-    if not len(values) or not all(map(math.isfinite, values)):
-        return math.nan, math.nan
-    return final_table.mean_and_error(list(values))
 
 
 def welch(mean: float, error: float, n: int, other: float, other_error: float, other_n: int) -> float:

@@ -10,11 +10,12 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from piaget.lab.final_table import mean_and_error
 from piaget.lab.progress import duration
 from piaget.report import metrics
 from piaget.report.contents import Contents
 from piaget.report.forms import Cell, Table, mark_best, number
-from piaget.report.statistics import LEVEL, mean_and_error, spread, verdict
+from piaget.report.statistics import LEVEL, spread, verdict
 
 MOST_KINDS = 5  # of tasks in a stream, that have a table of their own
 RATIOS = 10  # tasks in the table of forgetting ratios
