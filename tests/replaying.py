@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +21,9 @@ from piaget.engine.noise import unpack
 from piaget.engine.stage import Stage
 from piaget.method.trees import map_tree
 from piaget.recording import observed_by
-from tests.small import Complete
+
+if TYPE_CHECKING:
+    from tests.small import Complete
 
 
 @dataclass

@@ -41,7 +41,9 @@ def in_a_terminal(arguments, columns=120, interrupt_at=None):
     """Runs the command in a pseudo-terminal; its exit code, and all it wrote, without colours."""
     child, screen = pty.fork()
     if child == 0:
-        os.execvpe(sys.executable, command(*arguments), os.environ | {"TERM": "xterm"})
+        # Workers of pytest-xdist say how wide their output is: that of the terminal below is meant.
+        environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")}
+        os.execvpe(sys.executable, command(*arguments), environment | {"TERM": "xterm"})
     fcntl.ioctl(screen, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     written, sent = b"", False
     while True:
@@ -141,6 +143,8 @@ def test_a_sweep_says_what_is_left_and_goes_on(tmp_path, capsys):
     assert "another process is working there" in capsys.readouterr().err
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+    while alive(process.pid):  # its worker, which holds the lock until it is gone
+        time.sleep(0.02)
     assert main(["status", str(tmp_path), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["counts"] == {"interrupted": 2, "planned": 2}

@@ -96,8 +96,8 @@ NUMBERS: dict[str, Callable[[str], Any]] = {
 def read_rows(lines: Iterable[str]) -> Iterator[Row]:
     """Rows from the lines of a CSV file with a header, also of one that an older version wrote."""
     for text in csv.DictReader(lines):
-        upgraded = text if "component" in text else upgrade(text)
-        row: Any = upgraded | {name: convert(upgraded[name]) for name, convert in NUMBERS.items()}
+        texts = text if "component" in text else upgrade(text)
+        row: Any = {name: NUMBERS[name](texts[name]) if name in NUMBERS else texts[name] for name in COLUMNS}
         yield row
 
 
