@@ -93,8 +93,8 @@ def factors():
 @pytest.mark.slow
 def test_true_factors_are_more_compositional_than_components_anywhere(factors):
     tasks, true = factors
-    anywhere = np.random.default_rng(7).integers(0, COMPONENTS, (TASKS, DEPTH))
-    anywhere = [tuple(row) for row in anywhere.tolist()]
+    random = np.random.default_rng(7).integers(0, COMPONENTS, (TASKS, DEPTH))
+    anywhere = [tuple(row) for row in random.tolist()]
     ours, theirs = compositionality(tasks, true, COMPONENTS), compositionality(tasks, anywhere, COMPONENTS)
     assert ours["concentration"] == theirs["concentration"] == pytest.approx(1)
     assert ours["consistency"] > 1.5 * theirs["consistency"]

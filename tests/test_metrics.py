@@ -297,6 +297,7 @@ def test_a_diverged_run_is_not_better():
     tested = statistics.paired(
         {s: math.nan if s == 3 else 1.0 * s for s in range(5)}, dict.fromkeys(range(5), 1.0)
     )
+    assert tested is not None
     assert tested.seeds == 4
 
 
@@ -316,6 +317,7 @@ def test_paired_tests_agree_with_scipy():
     result = statistics.paired(ours, theirs)
     common = [0, 1, 2, 5]
     expected = stats.ttest_rel([ours[s] for s in common], [theirs[s] for s in common])
+    assert result is not None
     assert result.seeds == 4
     assert result.t_test == pytest.approx(expected.pvalue)
     assert result.difference == pytest.approx((0.5 + 0.5 - 0.5 + 3.0) / 4)
@@ -323,7 +325,9 @@ def test_paired_tests_agree_with_scipy():
 
 
 def test_paired_methods_that_are_the_same():
-    assert statistics.paired({0: 1.0, 1: 2.0, 2: 3.0}, {0: 1.0, 1: 2.0, 2: 3.0}).t_test == 1.0
+    result = statistics.paired({0: 1.0, 1: 2.0, 2: 3.0}, {0: 1.0, 1: 2.0, 2: 3.0})
+    assert result is not None
+    assert result.t_test == 1.0
 
 
 def test_holm():

@@ -1,6 +1,7 @@
 """Looking at what components do, without changing the learner."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -10,7 +11,13 @@ from piaget.method.trees import leaves
 from piaget.scoring import probing
 from tests.small import binary_tasks, image_tasks, make_task
 
-SMALL = {"initial_components": 3, "epochs": 4, "initial_tasks": 2, "batch_size": 8, "dtype": "float64"}
+SMALL: dict[str, Any] = {
+    "initial_components": 3,
+    "epochs": 4,
+    "initial_tasks": 2,
+    "batch_size": 8,
+    "dtype": "float64",
+}
 
 
 def taught(structure="soft-ordering", tasks=None, **settings):
