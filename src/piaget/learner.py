@@ -16,7 +16,7 @@ from torch import Tensor
 from piaget.data.columns import as_text
 from piaget.data.encoding import Encoding
 from piaget.data.tasks import Task
-from piaget.engine.training import Run, advance
+from piaget.engine.training import Learning, advance
 from piaget.errors import SettingError, UnknownTaskError
 from piaget.knowledge import storage
 from piaget.knowledge.checks import check_same, check_task
@@ -116,7 +116,7 @@ class Learner:
         every: int | None = None,
         on_epoch: OnEpoch | None = None,
         on_row: OnRow | None = None,
-    ) -> Run:
+    ) -> Learning:
         """`learn`, as a run that yields the stages to be trained: for cohorts."""
         state, settings = self.state, self.settings
         self.check(task)
@@ -129,7 +129,7 @@ class Learner:
         complete = state.progress is not None or len(waiting) >= settings.initial_tasks
         return lesson.initialize(waiting) if complete else self._wait(waiting)
 
-    def _wait(self, pending: dict[str, Task]) -> Run:
+    def _wait(self, pending: dict[str, Task]) -> Learning:
         """Not all initial tasks are there yet: nothing to train."""
         self.state.pending = pending
         return []

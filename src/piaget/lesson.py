@@ -12,7 +12,7 @@ from collections.abc import Generator
 
 from piaget.data.tasks import Task
 from piaget.engine.stage import Idle, Stage, TaskData
-from piaget.engine.training import Run, Trained
+from piaget.engine.training import Learning, Trained
 from piaget.knowledge import lifecycle
 from piaget.knowledge.state import Progress, State, tensors
 from piaget.method.schedule import StageKind
@@ -20,7 +20,7 @@ from piaget.method.settings import Settings
 from piaget.scoring.scores import TaskNetwork
 from piaget.scoring.watch import Watch
 
-Training = Generator[Stage | Idle, Trained | None, None]  # a part of a run
+Epochs = Generator[Stage | Idle, Trained | None, None]  # a part of a lesson
 
 
 class Lesson:
@@ -29,7 +29,7 @@ class Lesson:
     def __init__(self, settings: Settings, state: State, watch: Watch) -> None:
         self.settings, self.state, self.watch = settings, state, watch
 
-    def initialize(self, pending: dict[str, Task]) -> Run:
+    def initialize(self, pending: dict[str, Task]) -> Learning:
         """Line 1: the initial tasks together; with fixed random structures, only components learn."""
         settings, state, tasks = self.settings, self.state, list(pending.values())
         if state.progress is None:
@@ -46,7 +46,7 @@ class Lesson:
             state.pending, state.progress = {}, None
         return rows
 
-    def learn(self, task: Task) -> Run:
+    def learn(self, task: Task) -> Learning:
         """Lines 3 to 12: a new task, with components that exist."""
         settings, state = self.settings, self.state
         if state.progress is None:
@@ -67,7 +67,7 @@ class Lesson:
 
     # --- lines 3 to 10 ------------------------------------------------------------------------------
 
-    def _train(self, tasks: list[Task], kinds: list[StageKind]) -> Training:
+    def _train(self, tasks: list[Task], kinds: list[StageKind]) -> Epochs:
         """All epochs: those of one kind that follow each other are one stage."""
         settings, state, progress = self.settings, self.state, self.state.progress
         assert progress is not None
@@ -89,7 +89,7 @@ class Lesson:
                 yield from self._epochs(stage, tasks, end, len(kinds))
             start = end
 
-    def _epochs(self, stage: Stage, tasks: list[Task], end: int, epochs: int) -> Training:
+    def _epochs(self, stage: Stage, tasks: list[Task], end: int, epochs: int) -> Epochs:
         """One stage, up to epoch `end` of the task, or until it stops early."""
         settings, state, watch, progress = self.settings, self.state, self.watch, self.state.progress
         assert progress is not None

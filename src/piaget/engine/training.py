@@ -40,9 +40,9 @@ class Trained:
         return self.training.update(self.place)
 
 
-# A run yields a stage for each epoch to be trained, or that it only waits for the others of its stage (then
-# it receives None when the stage is over); it returns its rows.
-Run = Generator[Stage | Idle, Trained | None, list[Row]]
+# How a run learns a task: it yields a stage for each epoch to be trained, or that it only waits for the
+# others of its stage (then it receives None when the stage is over); it returns its rows.
+Learning = Generator[Stage | Idle, Trained | None, list[Row]]
 
 
 class Keeper(Protocol):
@@ -58,7 +58,7 @@ class Keeper(Protocol):
 # --- many runs ----------------------------------------------------------------------------------------------
 
 
-def advance(runs: Sequence[Run], keeper: Keeper | None = None) -> list[list[Row]]:
+def advance(runs: Sequence[Learning], keeper: Keeper | None = None) -> list[list[Row]]:
     """Drives all runs to their ends, training together what can be trained together."""
     results: list[list[Row]] = [[] for _ in runs]
     waiting: dict[int, Stage | Idle] = {}

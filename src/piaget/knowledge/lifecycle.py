@@ -10,7 +10,7 @@ from piaget.method.adaptation import Finished
 from piaget.method.objective import output_width
 from piaget.method.parameters import TASK_ROLES, Moments, TaskParams, new_moments
 from piaget.method.settings import Settings
-from piaget.method.trees import T, map_tree, resize
+from piaget.method.trees import T, map_tree, ordered, resize
 from piaget.recording import observed
 
 
@@ -141,4 +141,5 @@ def _track(settings: Settings, state: State, tasks: list[Task], candidate: bool 
 
 
 def _placed(settings: Settings, tree: T) -> T:
-    return map_tree(lambda t: t.to(settings.device), tree)
+    """Where it is computed, and in the order in which it would be loaded: compiled steps depend on it."""
+    return map_tree(lambda t: t.to(settings.device), ordered(tree))

@@ -14,7 +14,7 @@ from piaget.data.tasks import Split, Task
 from piaget.knowledge.state import Progress, State, TaskRecord
 from piaget.method.parameters import SHARED_ROLES, TASK_ROLES, Moments, Role, SharedParams, TaskParams
 from piaget.method.settings import Settings
-from piaget.method.trees import Tensors, map_tree
+from piaget.method.trees import Tensors, map_tree, ordered
 
 Branch = dict[str, Any]  # texts -> tensors or branches: what a tensor file holds
 
@@ -82,7 +82,7 @@ def _task_tensors(task: Task) -> Branch:
 def restore(data: dict[str, Any], tree: Branch, settings: Settings) -> State:
     """The state that was described, on the device of the settings."""
     slots = settings.optimizer.slots
-    tree = map_tree(lambda t: t, upgraded(tree))
+    tree = ordered(upgraded(tree))
     generator, usages = tree.pop("generator"), tree.pop("usage", {})
     pending = tree.pop("pending", {})
     tree = map_tree(lambda t: t.to(settings.device), tree)  # all but what stays on the CPU

@@ -44,6 +44,16 @@ def rebuild(like: T, tensors: Iterable[Tensor]) -> T:
     return map_tree(lambda _: next(remaining), like)
 
 
+def ordered(tree: T) -> T:
+    """The same tree with its dictionaries in the order of their names, as files have them."""
+    branches: Any = tree
+    if isinstance(tree, dict):
+        branches = {key: ordered(tree[key]) for key in sorted(tree)}
+    elif isinstance(tree, tuple):
+        branches = type(tree)(*map(ordered, tree))
+    return branches
+
+
 def rounded(size: int, parts: int = 8) -> int:
     """A size rounded up to one of `parts` sizes between two powers of two: few forms, little waste."""
     step = max(1, 2 ** (max(size, 1).bit_length() - 1) // parts)
