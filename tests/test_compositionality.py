@@ -48,9 +48,9 @@ def tasks_of_factors(seed):
     tasks, factors = [], []
     for n in rng.permutation(len(stream.classes))[:TASKS]:
         others = rng.choice([c for c in range(len(stream.classes)) if c != n], 100)
-        negative = np.stack([stream._images[c][rng.integers(100)] for c in others])
+        negative = np.stack([stream.images[c][rng.integers(100)] for c in others])
         order = rng.permutation(200)
-        x = torch.from_numpy(np.concatenate([stream._images[n], negative])[order])
+        x = torch.from_numpy(np.concatenate([stream.images[n], negative])[order])
         y = torch.from_numpy(np.repeat([1, 0], 100)[order])
         train, validation, test = (Split(x[a:b], y[a:b]) for a, b in ((0, 120), (120, 140), (140, 200)))
         shape, colour, location = stream.classes[n]

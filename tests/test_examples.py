@@ -104,3 +104,15 @@ def test_the_page_on_streams(names):
     for block in blocks("docs/streams.md"):
         exec(block, names)
     assert len(names["later"]) == 10
+
+
+def test_the_page_on_extending(names):
+    """Every Python block runs, in order, and so do the examples that it names."""
+    pieces = blocks("docs/extending.md")
+    assert len(pieces) == 5
+    for piece in pieces:
+        exec(piece, names)
+    assert names["learner"].settings.encoder.words == 50
+    text = (Path(__file__).parent.parent / "docs" / "extending.md").read_text()
+    for example in re.findall(r"\.\./examples/(\w+\.py)", text):
+        assert (Path(__file__).parent.parent / "examples" / example).is_file()

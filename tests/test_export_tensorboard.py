@@ -158,7 +158,7 @@ def test_many_runs_do_not_keep_many_files_open(tmp_path, monkeypatch):
     sink = TensorBoard(tmp_path / "tb")
     monkeypatch.setattr(sink, "show", lambda run, place: None)
     Exporter(tmp_path / "results", sink).update()
-    assert list(sink._writers) == ["seed-2", "seed-3"]
+    assert list(sink.writers) == ["seed-2", "seed-3"]
     sink.close()
-    assert not sink._writers
+    assert not sink.writers
     assert len(events(tmp_path / "tb" / "seed-0").Scalars("components")) == 2

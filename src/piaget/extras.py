@@ -9,9 +9,12 @@ from piaget.errors import PackageError
 
 # In which extra a package is; all others are in `data`.
 EXTRAS = {
-    "ray": "ray", "tensorboard": "tensorboard", "mlflow": "mlflow", "sqlalchemy": "mlflow",
+    "ray": "ray",
+    "tensorboard": "tensorboard",
+    "mlflow": "mlflow",
+    "sqlalchemy": "mlflow",
     "alembic": "mlflow",
-}  # fmt: skip
+}
 
 
 def need(module: str, what: str, extra: str | None = None) -> Any:

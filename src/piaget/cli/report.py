@@ -17,6 +17,7 @@ SHOWN = ("summary", "final", "transfer", "components")  # in the terminal; all a
 
 
 def add(commands: Any) -> None:
+    """Adds the command."""
     parser = commands.add_parser(
         "report",
         help="tables, figures and a page of runs, also of unfinished ones",

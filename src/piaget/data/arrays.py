@@ -14,6 +14,7 @@ Kind = Literal["binary", "multiclass", "regression"]
 
 
 def to_numpy(values: Any) -> Any:
+    """Tensors as arrays; all else as it is."""
     if not isinstance(values, Tensor):
         return values
     values = values.detach().cpu()
@@ -21,6 +22,7 @@ def to_numpy(values: Any) -> Any:
 
 
 def as_array(name: str, split: str, what: str, values: Any) -> np.ndarray:
+    """A user's values as an array, or an error that says where they are."""
     try:
         return np.asarray(to_numpy(values))
     except ValueError as error:
@@ -28,6 +30,7 @@ def as_array(name: str, split: str, what: str, values: Any) -> np.ndarray:
 
 
 def as_targets(name: str, split: str, y: Any) -> np.ndarray:
+    """Targets (n,), checked."""
     array = as_array(name, split, "targets", y)
     if array.dtype.kind == "O":
         raise TaskError(
@@ -39,6 +42,7 @@ def as_targets(name: str, split: str, y: Any) -> np.ndarray:
 
 
 def as_features(name: str, split: str, x: Any) -> Tensor:
+    """Inputs (n, ...), checked; bytes stay bytes."""
     array = as_array(name, split, "inputs", x)
     if array.shape[:1] == (0,):
         raise TaskError(f"task {name!r}, {split}: the split is empty; give at least one sample, or no split")
@@ -58,6 +62,7 @@ def as_features(name: str, split: str, x: Any) -> Tensor:
 
 
 def infer_kind(targets: list[np.ndarray], classes: int | None) -> Kind:
+    """The kind of task that targets like these mean."""
     if classes is not None:
         return "binary" if classes == 2 else "multiclass"
     y = np.concatenate([labels.ravel() for labels in targets]) if targets else np.zeros(0)
@@ -67,6 +72,7 @@ def infer_kind(targets: list[np.ndarray], classes: int | None) -> Kind:
 
 
 def as_values(name: str, split: str, labels: np.ndarray) -> np.ndarray:
+    """Targets of a regression, in float64."""
     if labels.dtype.kind not in "fiub":
         raise TaskError(f"task {name!r}, {split}: regression targets have dtype {labels.dtype}")
     return np.ascontiguousarray(labels.astype(np.float64))

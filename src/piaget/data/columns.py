@@ -105,6 +105,7 @@ def as_texts(values: Any) -> np.ndarray:
 
 
 def as_text(value: Any) -> str:
+    """A value as the name of a level or a group: 3.0 is "3"."""
     if isinstance(value, float | np.floating) and float(value).is_integer():
         value = int(value)
     return str(value)
@@ -160,6 +161,10 @@ def _read_csv(pandas: Any, path: Path, separator: str, texts: Sequence[str]) -> 
         raise DataError(f"{path}: column {twice[0]!r} occurs twice; expected different names")
     missing = {name: [""] if name in texts else MISSING for name in names}
     return pandas.read_csv(
-        path, sep=separator, low_memory=False, keep_default_na=False, na_values=missing,
+        path,
+        sep=separator,
+        low_memory=False,
+        keep_default_na=False,
+        na_values=missing,
         dtype={name: str for name in names if name in texts},
-    )  # fmt: skip
+    )

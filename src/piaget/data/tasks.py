@@ -190,6 +190,7 @@ def standardized(name: str, y: np.ndarray, divisor: float = 1.0) -> Scaling:
 
 
 def check_fractions(fractions: tuple[float, float, float]) -> None:
+    """Raises an error if these are not three shares that add to 1."""
     shares = tuple(fractions) if isinstance(fractions, tuple | list) else ()
     if len(shares) != 3 or min(shares) < 0 or shares[0] == 0 or abs(sum(shares) - 1) > 1e-6:
         raise SettingError(

@@ -78,6 +78,7 @@ def compiled(step: Callable[..., None], arguments: tuple[Any, ...]) -> Compiled 
 
 
 def cache_folder() -> Path:
+    """Where compiled steps are kept, for all processes of the user."""
     return user_cache_path("piaget") / "compiled"
 
 
@@ -101,6 +102,7 @@ def is_library_part(part: Any) -> bool:
 
 
 def key_of(step: Callable[..., None], arguments: tuple[Any, ...]) -> str:
+    """A name for the machine code of a step with arguments of this form: of all that it depends on."""
     form = [(tuple(t.shape), t.stride(), str(t.dtype), str(t.device)) for t in leaves(arguments)]
     names = _names(arguments)
     text = repr((step, names, form, torch.get_num_threads(), torch.__version__, _sources(), _processor()))

@@ -100,7 +100,7 @@ class TensorBoard:
         self._new_writer = need("torch.utils.tensorboard", "TensorBoard's event files").SummaryWriter
         self.out = out.resolve()
         self.target = str(self.out)
-        self._writers: dict[str, Any] = {}
+        self.writers: dict[str, Any] = {}
 
     def begin(self, run: Exported, place: str | None) -> tuple[str, bool]:
         if place is not None and self._owner(place) == run.id:
@@ -127,12 +127,12 @@ class TensorBoard:
             self._close(place)
 
     def close(self) -> None:
-        for place in list(self._writers):
+        for place in list(self.writers):
             self._close(place)
 
     def _close(self, place: str) -> None:
-        if place in self._writers:
-            self._writers.pop(place).close()
+        if place in self.writers:
+            self.writers.pop(place).close()
 
     def _owner(self, place: str) -> str | None:
         """The run whose events are there."""
@@ -144,12 +144,12 @@ class TensorBoard:
         """`hide_from`: TensorBoard shall not show earlier events from this step on."""
         if hide_from is not None:
             self._close(place)
-        if place not in self._writers:
-            if len(self._writers) == self.OPEN:
-                self._close(next(iter(self._writers)))  # the oldest
+        if place not in self.writers:
+            if len(self.writers) == self.OPEN:
+                self._close(next(iter(self.writers)))  # the oldest
             self._await_second(place)
-            self._writers[place] = self._new_writer(str(self.out / place), purge_step=hide_from)
-        return self._writers[place]
+            self.writers[place] = self._new_writer(str(self.out / place), purge_step=hide_from)
+        return self.writers[place]
 
     def _await_second(self, place: str) -> None:
         """TensorBoard reads files in the order of the seconds in their names: the new one shall be last."""

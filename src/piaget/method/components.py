@@ -35,6 +35,7 @@ def channels_last(images: Tensor) -> Tensor:
 
 
 def check_dropout(dropout: float) -> None:
+    """Raises an error if it is no share of units."""
     if not 0 <= dropout < 1:
         raise SettingError(f"dropout={dropout!r}; expected a share, at least 0 and below 1")
 

@@ -86,6 +86,7 @@ def probabilities(kind: Kind, out: Tensor) -> Tensor:
 
 
 def metric_name(kind: Kind) -> str:
+    """What a task of this kind is scored by."""
     return "rmse" if kind == "regression" else "accuracy"
 
 

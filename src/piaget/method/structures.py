@@ -23,6 +23,7 @@ Keep = Sequence[Tensor | None]  # per depth: dropout multipliers (B, k, *shape),
 
 
 def drop(outputs: Tensor, keep: Tensor | None) -> Tensor:
+    """Component outputs (B, k, *shape) with dropout."""
     return outputs if keep is None else keep * outputs  # in this order: it lies in memory as `keep` does
 
 

@@ -36,6 +36,7 @@ class OpenedRun:
 
 
 def open_run(run: RunFolder, data_dir: str | None) -> OpenedRun:
+    """A finished run with its learner, and those of its tasks that the learner knows."""
     learner = Learner.load(run.folder / "learner")
     stream = make_stream(run.configuration, run.seed, data_dir or run.description.get("data_dir"))
     known = set(learner.tasks)
@@ -177,4 +178,5 @@ def pictures(opened: OpenedRun, task: Task, component: int, intensities: Sequenc
 
 
 def rounded(value: float, digits: int = 2) -> float | None:
+    """A number for the page; None for what is not one."""
     return round(value, digits) if math.isfinite(value) else None

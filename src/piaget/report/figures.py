@@ -83,6 +83,7 @@ def _bars(labels: Sequence[str], bars: dict[str, list[tuple[float, float]]], tit
 
 
 def ratios(contents: Contents) -> Figures:
+    """Forgetting ratios against the place of a task."""
     ratios = contents.compute(metrics.forgetting_ratio)
     for stream in contents.streams:
         groups = contents.on(stream)
@@ -132,10 +133,12 @@ def against(contents: Contents, option: str, label: str) -> Figures:
 
 
 def train_sizes(contents: Contents) -> Figures:
+    """Performance against the number of training samples."""
     return against(contents, "train_size", "training samples a task")
 
 
 def frequencies(contents: Contents) -> Figures:
+    """Performance against how often components adapt."""
     return against(contents, "adapt_every", "epochs from one adaptation to the next")
 
 
@@ -154,6 +157,7 @@ def _without(group: Group, option: str) -> str:
 
 
 def curves(contents: Contents) -> Figures:
+    """Learning curves of all tasks."""
     for stream in contents.streams:
         groups = contents.on(stream)
         figure, axes = grid(len(groups), 4, 1.7)

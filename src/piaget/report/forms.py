@@ -64,6 +64,8 @@ def mark_best(table: Table, column: int, higher: bool, rows: Iterable[int]) -> N
 
 
 def as_markdown(table: Table) -> str:
+    """A table as Markdown."""
+
     def line(cells: Iterable[str]) -> str:
         return f"| {' | '.join(cells)} |"
 

@@ -71,6 +71,7 @@ def summary(contents: Contents) -> Table:
 
 
 def performance(contents: Contents) -> Table:
+    """Final performance of all methods, beside the paper's."""
     table = Table(
         "final",
         "Final performance beside the paper's",
@@ -121,6 +122,7 @@ def subsets(contents: Contents) -> Table:
 
 
 def transfer(contents: Contents) -> Table:
+    """What is gained and lost along the stream."""
     table = Table(
         "transfer",
         "Forward and final performance, forgetting, transfer",
@@ -155,6 +157,7 @@ def transfer(contents: Contents) -> Table:
 
 
 def components(contents: Contents) -> Table:
+    """How many components there are in the end."""
     table = Table(
         "components",
         "Number of learned components",
@@ -179,6 +182,7 @@ def components(contents: Contents) -> Table:
 
 
 def reuse(contents: Contents) -> Table:
+    """How many tasks need each component."""
     table = Table(
         "reuse",
         "Component reuse",
@@ -201,6 +205,7 @@ def reuse(contents: Contents) -> Table:
 
 
 def compositionality(contents: Contents) -> Table:
+    """The compositionality score, and what it is made of."""
     table = Table(
         "compositionality",
         "Compositionality",
@@ -219,6 +224,7 @@ def compositionality(contents: Contents) -> Table:
 
 
 def ratios(contents: Contents) -> Table:
+    """The forgetting ratio of each task."""
     table = Table(
         "ratios",
         "Forgetting ratio of tasks",
@@ -237,6 +243,7 @@ def ratios(contents: Contents) -> Table:
 
 
 def differences(contents: Contents) -> Table:
+    """Paired tests between methods."""
     table = Table(
         "differences",
         "Differences between methods",
@@ -257,6 +264,7 @@ def differences(contents: Contents) -> Table:
 
 
 def cost(contents: Contents) -> Table:
+    """Time, steps and memory of each method."""
     table = Table(
         "cost",
         "Time, steps and memory of a run",

@@ -126,9 +126,16 @@ def of_rows(x: np.ndarray, y: np.ndarray, rows: tuple[Rows, Rows, Rows]) -> Part
 
 
 def make_task(
-    name: str, kind: Kind, parts: Parts, *, stream: str, train_size: int | None = None,
-    labels: Sequence[Any] | None = None, scaling: Scaling | None = None, encoding: Encoding | None = None,
-) -> Task:  # fmt: skip
+    name: str,
+    kind: Kind,
+    parts: Parts,
+    *,
+    stream: str,
+    train_size: int | None = None,
+    labels: Sequence[Any] | None = None,
+    scaling: Scaling | None = None,
+    encoding: Encoding | None = None,
+) -> Task:
     """A task of these parts; an empty one is absent. y: class numbers from 0, or values."""
     x, y, rows = parts[0].x, parts[0].y, parts[0].rows
     train = Part(x, y, limit(rows, y, train_size, kind)).split()
@@ -136,15 +143,29 @@ def make_task(
         raise TaskError(f"task {name!r}: there are too few samples: none is left for training")
     classes = 0 if kind == "regression" else len(labels) if labels else int(train.y.max()) + 1
     return Task(
-        name, kind, train, parts[1].split(), parts[2].split(), classes,
-        None if labels is None else tuple(labels), stream, scaling or Scaling(), encoding,
-    )  # fmt: skip
+        name,
+        kind,
+        train,
+        parts[1].split(),
+        parts[2].split(),
+        classes,
+        None if labels is None else tuple(labels),
+        stream,
+        scaling or Scaling(),
+        encoding,
+    )
 
 
 def classes_task(
-    name: str, parts: Parts, classes: Sequence[int], names: Sequence[Any], *, stream: str,
-    train_size: int | None = None, scaling: Scaling | None = None,
-) -> Task:  # fmt: skip
+    name: str,
+    parts: Parts,
+    classes: Sequence[int],
+    names: Sequence[Any],
+    *,
+    stream: str,
+    train_size: int | None = None,
+    scaling: Scaling | None = None,
+) -> Task:
     """The task of telling `classes` apart; the second of two is the positive one."""
     chosen = parts[0].of_classes(classes), parts[1].of_classes(classes), parts[2].of_classes(classes)
     kind: Kind = "binary" if len(classes) == 2 else "multiclass"
@@ -153,10 +174,12 @@ def classes_task(
 
 
 def check_seed(seed: Any) -> None:
+    """Raises an error if it is no seed."""
     if not isinstance(seed, numbers.Integral) or isinstance(seed, bool) or seed < 0:
         raise SettingError(f"seed={seed!r}; expected a whole number, 0 or more")
 
 
 def check_count(name: str, count: Any) -> None:
+    """Raises an error if it is no whole number, 1 or more."""
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
         raise SettingError(f"{name}={count!r}; expected a whole number, 1 or more")

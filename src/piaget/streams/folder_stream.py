@@ -79,9 +79,14 @@ def from_folder(
         x = np.stack([_pixels(path, shape) for paths in classes.values() for path in paths])
         kind: Kind = "binary" if len(classes) == 2 else "multiclass"
         return make_task(
-            names[i], kind, of_rows(x, y, rows), stream=stream, train_size=train_size, labels=list(classes),
+            names[i],
+            kind,
+            of_rows(x, y, rows),
+            stream=stream,
+            train_size=train_size,
+            labels=list(classes),
             scaling=Scaling(255),
-        )  # fmt: skip
+        )
 
     return MadeStream(stream, seed, len(names), make)
 

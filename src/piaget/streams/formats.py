@@ -93,6 +93,7 @@ def read_idx(path: Path, dimensions: int) -> np.ndarray:
 
 
 def read_mat(path: Path, keys: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """A MATLAB file's arrays by name."""
     loadmat = need("scipy.io", "MATLAB files").loadmat
     try:
         content = loadmat(path, variable_names=keys)

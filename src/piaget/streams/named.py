@@ -175,9 +175,13 @@ def fera(
 
 
 def of_groups(
-    name: str, seed: int, groups: list[tuple[np.ndarray, np.ndarray]], kind: Kind, train_size: int | None,
+    name: str,
+    seed: int,
+    groups: list[tuple[np.ndarray, np.ndarray]],
+    kind: Kind,
+    train_size: int | None,
     fractions: Fractions,
-) -> LazyStream:  # fmt: skip
+) -> LazyStream:
     """Tasks that are given as (x, y), in random order."""
     rng = generator(name, seed)
     order = rng.permutation(len(groups))
@@ -191,9 +195,13 @@ def of_groups(
     def make(i: int) -> Task:
         j = int(order[i])
         return make_task(
-            f"{name}-{j:0{digits_of_number}d}", kind, of_rows(groups[j][0], targets[j], rows[j]), stream=name,
-            train_size=train_size, labels=None if labels is None else labels.tolist(),
-        )  # fmt: skip
+            f"{name}-{j:0{digits_of_number}d}",
+            kind,
+            of_rows(groups[j][0], targets[j], rows[j]),
+            stream=name,
+            train_size=train_size,
+            labels=None if labels is None else labels.tolist(),
+        )
 
     return MadeStream(name, seed, len(groups), make)
 

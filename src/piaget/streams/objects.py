@@ -95,7 +95,7 @@ class Objects(LazyStream):
         rng = np.random.default_rng([seed, 0x0B1EC7])
         self.classes = [(s, c, l) for s in SHAPES for c in COLOURS for l in LOCATIONS]
         drawing = drawing or Drawing()
-        self._images = [drawing.images(rng, *one) for one in self.classes]
+        self.images = [drawing.images(rng, *one) for one in self.classes]
         self.assignment = _assign(rng, self.classes, setting)
         self._split_seeds = rng.integers(2**31, size=TASKS).tolist()
         # A class that occurs again has other pictures there: none is for training here and for test there.
@@ -111,14 +111,21 @@ class Objects(LazyStream):
 
     def make(self, i: int) -> Task:
         chosen = self.assignment[i]
-        x = torch.from_numpy(np.concatenate([self._again.get((i, c), self._images[c]) for c in chosen]))
+        x = torch.from_numpy(np.concatenate([self._again.get((i, c), self.images[c]) for c in chosen]))
         y = torch.arange(CLASSES_PER_TASK).repeat_interleave(IMAGES)
         rows = split_rows(y, CLASSES_PER_TASK, FRACTIONS, self._split_seeds[i])
         train, validation, test = (Split(x[r], y[r]) for r in rows)
         return Task(
-            f"objects-{i:02d}", "multiclass", train, validation, test, CLASSES_PER_TASK,
-            tuple(" ".join(self.classes[c]) for c in chosen), self.name, Scaling(255),
-        )  # fmt: skip
+            f"objects-{i:02d}",
+            "multiclass",
+            train,
+            validation,
+            test,
+            CLASSES_PER_TASK,
+            tuple(" ".join(self.classes[c]) for c in chosen),
+            self.name,
+            Scaling(255),
+        )
 
 
 def _assign(rng: np.random.Generator, classes: list[tuple[str, str, str]], setting: str) -> list[list[int]]:

@@ -111,11 +111,19 @@ FASHION = Source(
         formats.idx_images,
         shape=(28, 28),
         names=(
-            "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
-            "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
+            "T-shirt/top",
+            "Trouser",
+            "Pullover",
+            "Dress",
+            "Coat",
+            "Sandal",
+            "Shirt",
+            "Sneaker",
+            "Bag",
+            "Ankle boot",
         ),
     ),
-)  # fmt: skip
+)
 
 CIFAR100 = Source(
     "cifar100",

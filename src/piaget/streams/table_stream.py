@@ -210,15 +210,25 @@ class _Group:
         if kind == "multiclass" and self.labels is not None and len(self.labels) == 2:
             kind = "binary"  # two of several classes
         return make_task(
-            name, kind, of_rows(x[self.rows], self.y, self.parts), stream=stream, labels=self.labels,
-            scaling=encoding.scaling, encoding=encoding,
-        )  # fmt: skip
+            name,
+            kind,
+            of_rows(x[self.rows], self.y, self.parts),
+            stream=stream,
+            labels=self.labels,
+            scaling=encoding.scaling,
+            encoding=encoding,
+        )
 
 
 def _groups(
-    names: np.ndarray, y: np.ndarray, kind: Kind, parts: np.ndarray | None, fractions: Fractions,
-    train_size: int | None, seed: int,
-) -> tuple[dict[str, _Group], dict[str, str]]:  # fmt: skip
+    names: np.ndarray,
+    y: np.ndarray,
+    kind: Kind,
+    parts: np.ndarray | None,
+    fractions: Fractions,
+    train_size: int | None,
+    seed: int,
+) -> tuple[dict[str, _Group], dict[str, str]]:
     """The groups in order of occurrence, and {group: why it is no task}. parts: 0, 1 or 2 a row."""
     members: dict[str, list[int]] = {}
     for row, name in enumerate(names):
