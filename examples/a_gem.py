@@ -10,13 +10,13 @@ from piaget import Correction, Finished, Memory, StepContext, Stored
 
 @dataclass(frozen=True)
 class AGEM(piaget.Adaptation):
-    size: int = 5
+    size: int | None = None  # samples kept of each task; None: a batch, as experience replay does
     references: int = 32  # stored samples drawn beside each batch
     name = "a-gem"
     counts = ("projected",)
 
     def remember(self, memory: Memory, finished: Finished) -> Memory:
-        return finished.store(memory, finished.sample(self.size))
+        return finished.store(memory, finished.sample(self.size or finished.batch))
 
     def replay(self, memory: Memory) -> list[Stored]:
         return piaget.stored_samples(memory)

@@ -13,12 +13,12 @@ from piaget import Finished, Memory, Replayed, Stored
 class DERPlusPlus(piaget.Adaptation):
     alpha: float = 0.5  # how much outputs are held; 0: plain replay, weighed by beta
     beta: float = 1.0
-    size: int = 5
+    size: int | None = None  # samples kept of each task; None: a batch, as experience replay does
     name = "der++"
     output_fields = ("logits",)
 
     def remember(self, memory: Memory, finished: Finished) -> Memory:
-        rows = finished.sample(self.size)
+        rows = finished.sample(self.size or finished.batch)
         return finished.store(memory, rows, logits=finished.outputs(rows))
 
     def replay(self, memory: Memory) -> list[Stored]:

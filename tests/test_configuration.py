@@ -91,15 +91,15 @@ def test_wrong_settings(settings, message):
 @pytest.mark.parametrize(
     ("configuration", "message"),
     [
-        ({"settings": {"channels": 5}}, "channels is no setting of Dense"),
+        ({"settings": {"channels": 5}}, "channels is not a setting of Dense"),
         (
             {"adaptation": "nft", "settings": {"replay_size": 5}},
-            "replay_size is no setting of NaiveFineTuning",
+            "replay_size is not a setting of NaiveFineTuning",
         ),
         ({"algorithm": "joint", "settings": {"adapt_every": 5}}, "it adapts in every epoch"),
         (
             {"algorithm": "compositional", "settings": {"threshold": 0.1}},
-            "threshold is no setting of NoExpansion",
+            "threshold is not a setting of NoExpansion",
         ),
         ({"settings": {"adapt_every": 33}}, "with 100 epochs; expected one of 2, 4, 5"),
     ],

@@ -9,7 +9,7 @@ import piaget
 from piaget.method import curvature
 from piaget.method.adaptation import Finished, StepContext
 from piaget.method.curvature import as_matrices, from_matrices, nearest_kronecker, sample_gradients
-from piaget.method.objective import probabilities
+from piaget.method.objective import Targets, probabilities
 from piaget.method.trees import map_tree
 from tests.small import image_tasks, make_task
 
@@ -196,6 +196,11 @@ def test_penalty_gradient_is_the_dense_product():
         gradient=zero,
         memory=ewc.constants(memory, 2),
         reference=None,
+        reference_loss=None,
+        inputs=torch.zeros(0, 5),
+        targets=Targets(torch.zeros(0), torch.zeros(0)),
+        past=torch.zeros(0),
+        weight=torch.zeros(0),
         step=torch.zeros(()),
         random=torch.zeros(0),
         loss=lambda components: torch.zeros(()),

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -19,7 +19,9 @@ from examples.scale_and_shift import ScaleAndShift
 from piaget.engine.training import Training
 from piaget.knowledge.snapshot import describe
 from piaget.knowledge.storage import flatten
+from piaget.method import objective
 from piaget.method.schedule import ADAPTATION, ASSIMILATION
+from piaget.scoring.watch import Watch
 from tests.small import binary_tasks, image_tasks, make_task, mixed_tasks
 
 SMALL: dict[str, Any] = {
@@ -175,7 +177,7 @@ def components_after(tasks: Sequence[piaget.Task], **settings: Any) -> Tensor:
 def test_stored_outputs_matter_only_with_their_weight():
     tasks = mixed_tasks(4)
     replay = components_after(tasks, adaptation=piaget.Replay(5))
-    assert torch.equal(replay, components_after(tasks, adaptation=DERPlusPlus(alpha=0.0)))
+    assert torch.equal(replay, components_after(tasks, adaptation=DERPlusPlus(alpha=0.0, size=5)))
     assert not torch.allclose(replay, components_after(tasks, adaptation=DERPlusPlus(alpha=0.5)))
 
 
@@ -215,6 +217,11 @@ def step_context(gradient, reference):
         gradient=gradient,
         memory={},
         reference=reference,
+        reference_loss=None,
+        inputs=nothing,
+        targets=objective.Targets(nothing, nothing),
+        past=nothing,
+        weight=nothing,
         step=torch.zeros(()),
         random=nothing,
         loss=lambda c: nothing,
@@ -394,6 +401,302 @@ def test_runs_of_a_cohort_stop_when_they_will_and_go_on_together(tmp_path):
                     part.learners[:] = [piaget.Learner.load(folder, **own) for folder in folders]
     for one, other in zip(whole.learners, part.learners, strict=True):
         assert_same(one, other)
+
+
+# --- what adaptations are told, alone and in company -----------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Counting(piaget.Adaptation):
+    """Sums the numbers of the steps that it is told."""
+
+    name = "counting"
+    counts = ("steps", "sum")
+
+    def correct(self, context):
+        return piaget.Correction(context.gradient, {"steps": torch.ones(()), "sum": context.step})
+
+
+def counted(learner, tasks, **options):
+    rows = [row for task in tasks for row in learner.learn(task, **options)]
+    return {(r["trained"], r["metric"]): r["value"] for r in rows if r["metric"] in Counting.counts}
+
+
+def test_counts_are_of_the_whole_task_alone_in_a_cohort_and_after_an_interruption(tmp_path):
+    """Tasks of different sizes; stages that adapt between those that do not."""
+    settings = SMALL | {"adaptation": Counting(), "epochs": 6, "adapt_every": 2, "algorithm": "compositional"}
+    small, large = binary_tasks(3, n=16), binary_tasks(3, n=40)
+    alone = [counted(piaget.Learner(**settings), tasks) for tasks in (small, large)]
+    for found, batches in zip(alone, (2, 5), strict=True):
+        steps = 3 * batches  # three epochs of adaptation
+        assert found["task 2", "steps"] == steps
+        assert found["task 2", "sum"] == steps * (steps - 1) / 2
+    cohort = piaget.Cohort([piaget.Learner(**settings, seed=seed) for seed in range(2)])
+    rows = [cohort.learn(pair) for pair in zip(small, large, strict=True)][-1]
+    for run, found in enumerate(alone):
+        told = {r["metric"]: r["value"] for r in rows[run] if r["metric"] in Counting.counts}
+        assert told == {"steps": found["task 2", "steps"], "sum": found["task 2", "sum"]}
+    part = piaget.Learner(**settings)
+    counted(part, large[:2])
+
+    def kill(report):
+        if report.epoch == 4:
+            raise Killed
+
+    with pytest.raises(Killed):
+        part.learn(large[2], every=1, on_epoch=kill)
+    part.save(tmp_path)
+    part = piaget.Learner.load(tmp_path, adaptation=Counting())
+    assert counted(part, large[2:]) == {k: v for k, v in alone[1].items() if k[0] == "task 2"}
+
+
+def test_runs_at_different_epochs_have_rates_of_their_own():
+    """After an interruption one run of a cohort may be an epoch ahead of the other."""
+    settings = SMALL | {"rate_schedule": "cosine", "epochs": 8, "algorithm": "joint", "adaptation": "nft"}
+    tasks = binary_tasks(3)
+    alone = [piaget.Learner(**settings, seed=seed) for seed in range(2)]
+    for learner in alone:
+        learn_all(learner, tasks)
+    cohort = piaget.Cohort([piaget.Learner(**settings, seed=seed) for seed in range(2)])
+    for task in tasks[:2]:
+        cohort.learn([task, task])
+
+    def kill(report):
+        if report.epoch == 4 and report.seed == 1:
+            raise Killed
+
+    with pytest.raises(Killed):
+        cohort.learn([tasks[2]] * 2, on_epoch=lambda r: bool(r.score("train") < 0) or kill(r))
+    epochs = [learner.state.progress.epoch for learner in cohort.learners if learner.state.progress]
+    assert epochs == [4, 4]
+    with pytest.raises(Killed):
+        cohort.learn([tasks[2]] * 2, on_epoch=lambda r: kill_at(r, 5, 0))
+    cohort.learn([tasks[2]] * 2)
+    for one, other in zip(alone, cohort.learners, strict=True):
+        for name, tensor in one.state.components.items():
+            torch.testing.assert_close(other.state.components[name], tensor, rtol=1e-7, atol=1e-9)
+
+
+def kill_at(report, epoch, seed):
+    report.score("train")
+    if (report.epoch, report.seed) == (epoch, seed):
+        raise Killed
+    return False
+
+
+def test_weight_decay_reaches_features_that_are_always_zero():
+    task = make_task("task 0", seed=0)  # its first feature is always 0
+    norms = []
+    for decay in (0.0, 5.0):
+        learner = piaget.Learner(**SMALL, weight_decay=decay, algorithm="joint", epochs=20)
+        learn_all(learner, [task, *binary_tasks(2)[1:], make_task("task 9", seed=3)])
+        norms.append(float(learner.record("task 9").params.encoder["weight"][0].norm()))
+    assert norms[1] < 0.5 * norms[0]
+
+
+def test_parameters_may_have_slashes_in_their_names(tmp_path):
+    @dataclass(frozen=True)
+    class Slashed(piaget.Encoder):
+        shared = True
+
+        def output_shape(self, input_shape, components):
+            return components.hidden
+
+        def draw(self, generator, input_shape, components, dtype):
+            shape = (*input_shape, *components.hidden)
+            return {"net/weight": torch.randn(shape, generator=generator, dtype=dtype)}
+
+        def apply(self, params, x):
+            return x @ params["net/weight"]
+
+    learner, tasks = piaget.Learner(**SMALL, encoder=Slashed(), epochs=2), binary_tasks(3)
+    learn_all(learner, tasks)
+    learner.save(tmp_path)
+    loaded = piaget.Learner.load(tmp_path, encoder=Slashed())
+    assert torch.equal(loaded.predict(tasks[2].test.x, "task 2"), learner.predict(tasks[2].test.x, "task 2"))
+
+
+@pytest.mark.parametrize("other", [DERPlusPlus(alpha=0.1), piaget.Replay(), "er", object(), ScaleAndShift()])
+def test_a_part_that_is_given_again_must_be_what_it_was(tmp_path, other):
+    learner = learner_of("der++")
+    learner.save(tmp_path)
+    with pytest.raises(piaget.LoadError, match="what is given differs"):
+        piaget.Learner.load(tmp_path, adaptation=other)
+    assert piaget.Learner.load(tmp_path, adaptation=DERPlusPlus()).settings == learner.settings
+
+
+def test_stop_rules_are_told_gains_of_mixed_tasks():
+    """An error and an accuracy: more is better for both, in whatever order tasks come."""
+    learner = piaget.Learner(**SMALL, algorithm="joint", epochs=2)
+    tasks = [make_task("a", "regression", seed=1), make_task("b", "binary", seed=2)]
+    learn_all(learner, tasks)
+    watch = Watch(learner.settings, learner.state, [])
+    rmse, accuracy = (score_of(learner, task, "validation") for task in tasks)
+    expected = (accuracy - rmse) / 2
+    assert watch.gain(tasks) == watch.gain(tasks[::-1]) == pytest.approx(expected)
+
+
+def test_outputs_of_other_tasks_columns_are_not_told():
+    """A shared decoder has them."""
+    seen = []
+
+    def look(losses, outputs, replayed):
+        seen.append((outputs.detach(), replayed.form.allowed))
+        return losses
+
+    learner = piaget.Learner(
+        **SMALL, adaptation=returning("losses", look), decoder="shared", algorithm="joint", epochs=2
+    )
+    learn_all(learner, [make_task(f"task {i}", classes=c, seed=i) for i, c in enumerate((4, 2, 3))])
+    for outputs, allowed in seen:
+        assert not outputs[~allowed[:, :-1]].any()
+        assert outputs[allowed[:, :-1]].any()
+
+
+def test_a_report_of_an_earlier_epoch_tells_no_scores():
+    reports = []
+    learner, tasks = piaget.Learner(**SMALL, epochs=4), binary_tasks(3)
+    learn_all(learner, tasks[:2])
+    learner.learn(tasks[2], on_epoch=reports.append)
+    with pytest.raises(piaget.SettingError, match="the report of epoch 1 cannot tell scores"):
+        reports[0].score("train")
+
+
+def test_a_stage_in_which_nothing_learns_is_no_trouble():
+    only_encoder = piaget.StageKind("warm-up", frozenset(["encoder"]))
+
+    @dataclass(frozen=True)
+    class Waiting(piaget.Schedule):
+        def stages(self):
+            return [only_encoder, ASSIMILATION, ADAPTATION]
+
+    for adaptation in ("nft", "fm"):
+        learner = piaget.Learner(**SMALL, schedule=Waiting(), encoder="fixed", adaptation=adaptation)
+        learn_all(learner, binary_tasks(3))
+        names = [kind.name for kind in learner.settings.stages()]
+        assert names == ["warm-up", "assimilation", "assimilation" if adaptation == "fm" else "adaptation"]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: piaget.StageKind("mine", frozenset([cast(Any, "decodr")])),
+            "trains decodr; expected some of",
+        ),
+        (lambda: piaget.Learner(ScaleAndShift(), algorithm="no-components"), "leave out the structure"),
+        (lambda: piaget.Learner(adaptation=type("R", (Mistaken,), {"references": 3})()), "no `correct`"),
+        (lambda: piaget.Learner(schedule=piaget.Joint(3), adapt_every=2), "leave out one of the two"),
+    ],
+)
+def test_what_would_silently_do_nothing_is_refused(make, message):
+    with pytest.raises(piaget.SettingError, match=message):
+        make()
+
+
+def test_an_algorithm_of_that_name_keeps_its_structure():
+    algorithm = piaget.Algorithm(piaget.Joint(3), name="no-components")
+    assert piaget.Learner(algorithm=algorithm).settings.structure == piaget.SoftOrdering()
+
+
+# --- mistakes that a newcomer makes -------------------------------------------------------------------------
+
+
+class Mistaken(piaget.Replay):
+    """Not a dataclass of its own: it inherits all but what is wrong."""
+
+    name = "mistaken"
+
+
+@dataclass
+class Loose(piaget.Adaptation):
+    name = "loose"
+
+
+class Nameless(piaget.Adaptation):
+    pass
+
+
+def returning(hook: str, result: Any) -> Any:
+    return type("Wrong", (Mistaken,), {hook: lambda self, *args: result(*args)})()
+
+
+HOOKS = {
+    "losses is a mean": (
+        returning("losses", lambda losses, *_: losses.mean()),
+        r"Wrong.losses returned \(\)",
+    ),
+    "losses with an axis": (returning("losses", lambda losses, *_: losses[:, None]), r"expected .* \(8,\)"),
+    "no losses": (returning("losses", lambda *_: None), "returned NoneType for 'losses'"),
+    "a bare gradient": (returning("correct", lambda c: c.gradient), "returned a dict; expected a Correction"),
+    "a sum": (
+        returning("correct", lambda c: piaget.Correction({n: g.sum(0) for n, g in c.gradient.items()})),
+        r"Wrong.correct returned \(8,\) for 'bias'; expected a tensor of shape \(3, 8\)",
+    ),
+    "a number that nobody declared": (
+        returning("correct", lambda c: piaget.Correction(c.gradient, {"many": c.step})),
+        r"returned \['many'\]; expected tensors \[\]",
+    ),
+    "no memory": (
+        returning("remember", lambda *_: None),
+        "remember returned a NoneType; expected a dictionary",
+    ),
+    "too few rows": (
+        returning("remember", lambda m, done: done.store(m, done.sample(5), field=torch.zeros(3))),
+        "'field' is a tensor of 3 rows for 5 samples",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HOOKS)
+def test_hooks_that_return_something_else(name):
+    adaptation, message = HOOKS[name]
+    learner = piaget.Learner(**SMALL, adaptation=adaptation, algorithm="joint", epochs=2)
+    with pytest.raises(piaget.SettingError, match=message):
+        learn_all(learner, binary_tasks(4))
+
+
+def learn_all(learner, tasks):
+    return [row for task in tasks for row in learner.learn(task)]
+
+
+def test_an_if_on_a_tensor_is_told_in_a_cohort():
+    wrong = returning("losses", lambda losses, *_: losses if losses.mean() > 0 else 2 * losses)
+    settings = SMALL | {"adaptation": wrong, "algorithm": "joint", "epochs": 2}
+    cohort = piaget.Cohort([piaget.Learner(**settings, seed=seed) for seed in range(2)])
+    tasks = binary_tasks(4)
+    for task in tasks[:2]:
+        cohort.learn([task, task])
+    with pytest.raises(piaget.SettingError, match="may not use `if` on a tensor's value"):
+        cohort.learn([tasks[2], tasks[2]])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"adaptation": Loose()}, "expected a frozen dataclass"),
+        ({"adaptation": Nameless()}, "its name is None; expected a text"),
+        ({"adaptation": type("Er", (Mistaken,), {"name": "er"})()}, "'er', which is one of the paper's"),
+        ({"adaptation": AGEM}, r"did you mean AGEM\(\)\?"),
+    ],
+)
+def test_parts_that_cannot_be_told_apart(settings, message):
+    with pytest.raises(piaget.SettingError, match=message):
+        piaget.Learner(**settings)
+
+
+def test_probabilities_of_a_mixed_batch():
+    """Three classes, two, and a padded binary logit."""
+    out = torch.tensor([[0.0, 1.0, 2.0], [0.0, 1.0, 9.0], [0.7, 9.0, 9.0]])
+    kinds: list[tuple[Any, int]] = [("multiclass", 3), ("multiclass", 2), ("binary", 2)]
+    forms = [objective.output_form(kind, classes, 3) for kind, classes in kinds]
+    form = objective.OutputForm(*(torch.stack(list(column)) for column in zip(*forms, strict=True)))
+    targets = objective.Targets(torch.zeros(3, dtype=torch.int64), torch.zeros(3))
+    found = piaget.Replayed(torch.ones(3, dtype=torch.bool), {}, targets, form).probabilities(out)
+    torch.testing.assert_close(found.sum(1), torch.ones(3))
+    torch.testing.assert_close(found[0, :3], out[0].softmax(0))
+    assert found[1, 2] == found[1, 3] == found[2, 1] == 0
+    torch.testing.assert_close(found[2, 0], out[2, 0].sigmoid())
 
 
 # --- on_epoch, schedules, initial epochs ------------------------------------------------------------------

@@ -256,7 +256,7 @@ def test_replay_with_images_of_different_sizes():
         ({"encoder": piaget.LinearDecoder()}, "or an object of class Encoder"),
         ({"learning_rate": float("inf")}, "expected a finite number"),
         ({"widht": 3}, "did you mean 'width'?"),
-        ({"replay_size": 3, "adaptation": "ewc"}, "replay_size is no setting of KroneckerEWC"),
+        ({"replay_size": 3, "adaptation": "ewc"}, "replay_size is not a setting of KroneckerEWC"),
         ({"adapt_every": 7, "epochs": 10}, "expected one of 2, 5, 10"),
     ],
 )

@@ -298,7 +298,7 @@ def test_fields_of_the_papers_parts(tmp_path):
         ),
         (["--expansion", "{}:make_stream"], "it is a function; expected a class or an object of Expansion"),
         (["--adaptation", "{}:Plain"], "its name is 'er', which is one of the paper's; give it another"),
-        (["--adaptation", "{}:Loose"], "a dataclass must be frozen"),
+        (["--adaptation", "{}:Loose"], "expected a frozen dataclass"),
         (["--adaptation", "{}:Mine", "--set", "adaptation.alfa=1"], "(did you mean 'alpha'?)"),
         (["--adaptation", "{}:Mine", "--set", "adaptation.size=0"], "replay size 0; expected 1 or more"),
         (["--set", "adaptation.alpha=1"], "adaptation 'er' has no field 'alpha'"),

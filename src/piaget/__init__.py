@@ -145,4 +145,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_HOME_OF, *_ROOMS]
+    return sorted({*__all__, *_ROOMS, "__version__"})

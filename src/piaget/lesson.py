@@ -13,6 +13,7 @@ from collections.abc import Generator
 from piaget.data.tasks import Task
 from piaget.engine.stage import Idle, Stage, TaskData
 from piaget.engine.training import Learning, Trained
+from piaget.errors import SettingError
 from piaget.knowledge import lifecycle
 from piaget.knowledge.state import Progress, State, tensors
 from piaget.method.schedule import StageKind
@@ -28,6 +29,7 @@ class Lesson:
 
     def __init__(self, settings: Settings, state: State, watch: Watch) -> None:
         self.settings, self.state, self.watch = settings, state, watch
+        self.epoch = 0  # of the task, the last one that was trained
 
     def initialize(self, pending: dict[str, Task]) -> Learning:
         """Line 1: the initial tasks together; with fixed random structures, only components learn."""
@@ -96,14 +98,16 @@ class Lesson:
         epoch = progress.epoch
         while epoch < end and not self._stops(progress):
             trained = yield stage
-            epoch += 1
+            self.epoch = epoch = epoch + 1
             assert trained is not None
 
-            def refresh(trained: Trained = trained, epoch: int = epoch) -> None:
+            def refresh(trained: Trained = trained, at: int = epoch) -> None:
                 """Brings the state up to date."""
-                if progress.epoch < epoch:
+                if at != self.epoch:
+                    raise SettingError(f"the report of epoch {at} cannot tell scores after that epoch")
+                if progress.epoch < at:
                     with state.transaction():
-                        state.take(trained.update(), epoch)
+                        state.take(trained.update(), at)
                         if settings.stop.watches:
                             progress.gains = [*progress.gains, watch.gain(tasks)]
 
@@ -114,6 +118,7 @@ class Lesson:
                 progress.stopped = True
         if epoch < end:
             yield Idle(stage)
+            watch.add(tasks[-1].name, epoch, stage.kind.name, "stopped", float(end - epoch))
         with state.transaction():
             progress.epoch, progress.stopped, progress.gains = end, False, []
 

@@ -130,8 +130,9 @@ class Epoch:
         active = mask.any(-1)[..., None]
         # (S, [R,] n) of each pass -> (S, P, [R,] n)
         signs = {"current": current, "active": active, "never": torch.zeros_like(active)}
+        nothing = active[..., :0]
         touched = [
-            torch.cat([components[:, p] if move == "components" else signs[move] for move in of_pass], -1)
+            torch.cat([nothing, *(components[:, p] if m == "components" else signs[m] for m in of_pass)], -1)
             for p, of_pass in enumerate(moves)
         ]
         self.touched = torch.stack(touched, 1)

@@ -76,7 +76,9 @@ class Layout:
 
         The weights of the others have no gradient, so they stay as they are and need no work.
         """
-        if "encoder" not in self.stage.trained or self.stage.settings.encoder.feature_weight is None:
+        settings = self.stage.settings
+        whole = settings.encoder.feature_weight is None or settings.optimizer.moves_without_gradient
+        if "encoder" not in self.stage.trained or whole:
             return [None] * len(self.stage.data)
         return [torch.nonzero(data.x.flatten(1).any(0)).flatten() for data in self.stage.data]
 

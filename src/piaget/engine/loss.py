@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from piaget.engine.noise import unpack
+from piaget.errors import SettingError
 from piaget.method.adaptation import Adaptation, Replayed
 from piaget.method.components import Shape
 from piaget.method.model import Model
@@ -53,8 +54,14 @@ class BatchLoss:
         """weight: (B,) 1, or 0 for padding. noise: packed dropout bits."""
         out, form = self.outputs(groups, fixed, rows, noise, weight.dtype)
         losses = sample_losses(out, rows.targets, form)
-        if rows.task is not None:
-            losses = self.adaptation.losses(losses, out, Replayed(rows.task > 0, rows.fields))
+        if rows.task is not None and self.adaptation.has_losses:
+            replayed = Replayed(rows.task > 0, rows.fields, rows.targets, form)
+            # A shared decoder has columns of other tasks, too: those are not the sample's outputs.
+            first = torch.arange(out.shape[1], device=out.device) == 0
+            columns = form.allowed[:, :-1] | (form.regression[:, None] & first)
+            changed = self.adaptation.losses(losses, torch.where(columns, out, 0.0), replayed)
+            check_hook(self.adaptation, "losses", {"losses": changed}, {"losses": losses})
+            losses = changed
         return (losses * weight).sum() / weight.sum().clamp(min=1)
 
     def outputs(
@@ -122,6 +129,21 @@ class BatchLoss:
             return h
         current = (rows.task == 0).view(-1, *(1,) * (h.ndim - 1))
         return torch.where(current, h, rows.h)
+
+
+def check_hook(part: object, hook: str, given: object, expected: Tensors) -> None:
+    """Raises an error if a hook of a user's own part did not return tensors of these shapes."""
+    where = f"{type(part).__name__}.{hook}"
+    if not isinstance(given, dict) or given.keys() != expected.keys():
+        names = list(given) if isinstance(given, dict) else type(given).__name__
+        raise SettingError(f"{where} returned {names}; expected tensors {list(expected)}")
+    for name, tensor in given.items():
+        if not isinstance(tensor, Tensor) or tensor.shape != expected[name].shape:
+            found = tuple(tensor.shape) if isinstance(tensor, Tensor) else type(tensor).__name__
+            raise SettingError(
+                f"{where} returned {found} for {name!r}; expected a tensor of shape "
+                f"{tuple(expected[name].shape)}"
+            )
 
 
 def _of_each(current: TaskParams, past: TaskParams | None, whose: Tensor) -> TaskParams:

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from piaget.engine.loss import BatchLoss, Fixed, Groups, Rows
+from piaget.engine.loss import BatchLoss, Fixed, Groups, Rows, check_hook
+from piaget.errors import SettingError
 from piaget.method.adaptation import Correction, Memory, StepContext
 from piaget.method.optimizer import Optimizer
 from piaget.method.parameters import Role
@@ -41,7 +42,7 @@ class Inputs(NamedTuple):
     weight: Tensor  # (B,): 1, or 0 for padding
     noise: Tensor  # packed dropout bits
     touched: Tensor  # (n,) bool: what moves, of the shape of the counts
-    rate: Tensor  # (): the learning rate
+    rate: Tensor  # ([R]): the learning rate
     step: Tensor | None  # ([R]): how many steps came before, where gradients are corrected
     random: Tensor | None  # for the adaptation
     reference: Rows | None  # stored samples beside the batch
@@ -71,7 +72,7 @@ class Step:
 
     def _gradients(self, standing: Standing, *batch: Any) -> Groups:
         """Gradients of the loss with respect to what learns."""
-        return gradients(self.loss, standing.trained, standing.frozen, *batch, cohort=self.cohort)
+        return gradients(self.loss, standing.trained, standing.frozen, *batch, cohort=self.cohort)[0]
 
     def _corrected(self, standing: Standing, inputs: Inputs, gradient: Groups) -> Tensors:
         """The components' gradient, after the adaptation has seen it."""
@@ -84,12 +85,13 @@ class Step:
             inputs._replace(touched=inputs.weight, rate=inputs.weight),  # which it is not shown
         )
         correction = over_runs(self._correct, *args) if self.cohort else self._correct(*args)
+        active = inputs.weight.any(-1)  # a run without a batch counts nothing
         for name, total in standing.totals.items():
-            total.add_(correction.counts[name])
+            total.add_(correction.counts[name] * active)
         return correction.gradient
 
-    def _reference(self, standing: Standing, inputs: Inputs) -> Tensors | None:
-        """The components' gradient of the loss of the stored samples beside the batch."""
+    def _reference(self, standing: Standing, inputs: Inputs) -> tuple[Tensors, Tensor] | None:
+        """The components' gradient of the loss of the stored samples beside the batch, and that loss."""
         rows, fixed = inputs.reference, standing.reference
         if rows is None or fixed is None:
             return None
@@ -98,15 +100,16 @@ class Step:
         learns: Groups = {"components": standing.trained["components"]}
         others = {r: g for r, g in (standing.trained | standing.frozen).items() if r not in learns}
         loss = replace(self.loss, drops=False)
-        found = gradients(loss, learns, others, fixed, rows, weight, noise, cohort=self.cohort)
-        return found["components"]
+        batch = (fixed, rows, weight, noise)
+        gradient, value = gradients(loss, learns, others, *batch, cohort=self.cohort)
+        return gradient["components"], value
 
     def _correct(
         self,
         groups: Groups,
         gradient: Tensors,
         memory: Memory,
-        reference: Tensors | None,
+        reference: tuple[Tensors, Tensor] | None,
         fixed: Fixed,
         inputs: Inputs,
     ) -> Correction:
@@ -121,13 +124,26 @@ class Step:
             components=groups["components"],
             gradient=gradient,
             memory=memory,
-            reference=reference,
+            reference=None if reference is None else reference[0],
+            reference_loss=None if reference is None else reference[1],
+            inputs=_entering(rows),
+            targets=rows.targets,
+            past=torch.zeros_like(weight, dtype=torch.bool) if rows.task is None else rows.task > 0,
+            weight=weight,
             step=inputs.step,
             random=weight.new_zeros(0) if inputs.random is None else inputs.random,
             loss=lambda components: loss(groups | {"components": components}, fixed, rows, weight, noise),
             outputs=outputs,
         )
-        return loss.adaptation.correct(context)
+        correction = loss.adaptation.correct(context)
+        part = loss.adaptation
+        if not isinstance(correction, Correction):
+            raise SettingError(
+                f"{type(part).__name__}.correct returned a {type(correction).__name__}; expected a Correction"
+            )
+        check_hook(part, "correct", correction.gradient, gradient)
+        check_hook(part, "correct", dict(correction.counts), dict.fromkeys(part.counts, inputs.step))
+        return correction
 
     # --- the update ---------------------------------------------------------------------------------
 
@@ -136,17 +152,17 @@ class Step:
         optimizer, counts = self.optimizer, standing.counts
         live = inputs.touched.to(torch.float64)
         counts.add_(live)
-        factors = optimizer.factors(live, counts.clamp(min=1), inputs.rate)  # an untouched count may be 0
+        factors = optimizer.factors(live, counts.clamp(min=1), inputs.rate[..., None])  # untouched: may be 0
         dtype = next((p.dtype for p in leaves(standing.trained)), torch.float32)
-        every = torch.stack(factors).to(dtype).unbind()
+        every = torch.stack(factors).to(dtype).unbind() if factors else ()
         for role, start, end in self.places:
             # Components have a count each, ([R,] k); all else has one, ([R]).
             of_role = [f[..., start:end] if role == "components" else f[..., start] for f in every]
             slots = standing.slots[role]
             for name, p in standing.trained[role].items():
-                shape = of_role[0].shape + (1,) * (p.ndim - of_role[0].ndim)  # (k,) -> (k, 1, ..), as p
                 kept = [slots[slot][name] for slot in optimizer.slots]
-                optimizer.update_(p, gradient[role][name], kept, [f.view(shape) for f in of_role])
+                shaped = [f.view(f.shape + (1,) * (p.ndim - f.ndim)) for f in of_role]  # (k,) -> (k, 1, ..)
+                optimizer.update_(p, gradient[role][name], kept, shaped)
 
 
 def over_runs(function: Callable[..., Any], *trees: Any) -> Any:
@@ -155,16 +171,25 @@ def over_runs(function: Callable[..., Any], *trees: Any) -> Any:
     def of_leaves(*tensors: Tensor) -> Any:
         return function(*rebuild(trees, tensors))
 
-    return torch.func.vmap(of_leaves)(*leaves(trees))
+    try:
+        return torch.func.vmap(of_leaves)(*leaves(trees))
+    except RuntimeError as error:
+        if "vmap" not in str(error):
+            raise
+        raise SettingError(
+            "a part cannot be batched over the runs of a cohort: its functions of tensors may not use `if` "
+            "on a tensor's value (torch.where does that), .item(), or random numbers of their own. PyTorch: "
+            + str(error).split(". ")[0]
+        ) from error
 
 
 def gradients(
     loss: Callable[..., Tensor], trained: Groups, frozen: Groups, *batch: Any, cohort: bool
-) -> Groups:
-    """Gradients of `loss(trained | frozen, *batch)` with respect to `trained` alone."""
+) -> tuple[Groups, Tensor]:
+    """Gradients of `loss(trained | frozen, *batch)` with respect to `trained` alone, and its value ([R])."""
     variables = map_tree(lambda p: p.detach().requires_grad_(), trained)
     if not any(True for _ in leaves(variables)):
-        return trained  # nothing to learn (a single linear model, frozen)
+        return trained, torch.zeros(())  # nothing to learn (a single linear model, frozen)
 
     def one_run(trained: Groups, frozen: Groups, *batch: Any) -> Tensor:
         return loss(trained | frozen, *batch)
@@ -172,4 +197,10 @@ def gradients(
     args = (variables, frozen, *batch)
     value = over_runs(one_run, *args) if cohort else one_run(*args)
     grads = torch.autograd.grad(value.sum(), list(leaves(variables)), materialize_grads=True)
-    return rebuild(trained, grads)
+    return rebuild(trained, grads), value.detach()
+
+
+def _entering(rows: Rows) -> Tensor:
+    entering = rows.h if rows.x is None else rows.x
+    assert entering is not None
+    return entering

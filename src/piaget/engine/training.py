@@ -126,11 +126,11 @@ class Training:
         self.work = stacked(self.works) if self.cohort else self.works[0]
         self.compile = pays(stages)
         counts = self.work.counts
-        self.rate = torch.zeros((), dtype=torch.float64, device=counts.device)
+        self.rate = torch.zeros(counts.shape[:-1], dtype=torch.float64, device=counts.device)  # ([R])
         self.steps = torch.zeros(counts.shape[:-1], dtype=torch.float64, device=counts.device)  # ([R])
         self.passes = [[self._pass(part, hide) for hide in stages[0].passes] for part in self.work.parts]
         self.epochs = 0
-        self.plans: list[list[Plan]] = []  # of each run, of each part: the epoch of now
+        self.plans: list[list[Plan]] = []  # of each run, of each part: the current epoch
         self.active: Sequence[bool] = ()
         self.repeated: list[tuple[Batch | None, ...]] | None = None  # an epoch, if all are the same
         self.unread = [0] * len(stages)  # steps since the last update of each run
@@ -170,9 +170,10 @@ class Training:
 
     def epoch(self, active: Sequence[bool]) -> None:
         """One epoch of the runs that are active; where there are several parts, their batches take turns."""
-        stage = self.stages[list(active).index(True)]  # one that waits may have begun earlier
-        factor = stage.settings.rate_schedule.factor(stage.done + self.epochs, stage.epochs)
-        self.rate.fill_(stage.settings.learning_rate * factor)
+        stage = self.stages[0]
+        # Each run's own: one that waited, or was interrupted at another moment, may be at another epoch.
+        rates = [self._rate(one) for one in self.stages]
+        self.rate.copy_(torch.tensor(rates if self.cohort else rates[0], dtype=torch.float64))
         if self.repeated is None or list(active) != self.active:
             turns = self._turns(active)
             self.repeated = list(turns) if stage.epochs_alike else None
@@ -182,12 +183,19 @@ class Training:
                     for number, step in enumerate(passes):
                         step(batch, number)
         self.epochs += 1
-        for place, plans in enumerate(self.plans):
-            self.unread[place] += sum(len(plan.index) for plan in plans) * len(stage.passes)
+        for place in range(len(self.stages)):
+            self.unread[place] += self._steps(place)
+
+    def _rate(self, stage: Stage) -> float:
+        epoch = min(stage.done + self.epochs, stage.epochs - 1)
+        return stage.settings.learning_rate * stage.settings.rate_schedule.factor(epoch, stage.epochs)
 
     def _turns(self, active: Sequence[bool]) -> Iterator[tuple[Batch | None, ...]]:
         """A new epoch: the next batch of each part."""
         self.active, self.plans = list(active), self._plans(active)
+        if self.epochs == 0:  # the steps of epochs before an interruption count, too
+            before = [float(stage.done * self._steps(place)) for place, stage in enumerate(self.stages)]
+            self.steps.copy_(torch.tensor(before if self.cohort else before[0], dtype=torch.float64))
         slots = self.size.slots
         noise_slots = self.stages[0].settings.structure.noise_slots(slots)
         epochs = [
@@ -206,6 +214,10 @@ class Training:
         ]
         idle = [empty_plan(plan) for plan in next(filter(None, drawn))]
         return [plans or idle for plans in drawn]
+
+    def _steps(self, place: int) -> int:
+        """How many steps an epoch has for one run."""
+        return sum(len(plan.index) for plan in self.plans[place]) * len(self.stages[0].passes)
 
     def update(self, place: int) -> Update:
         """One run's results since it last took them."""
@@ -246,7 +258,7 @@ class Pass:
         else:
             self.code(self.all)
         if self.step.corrects:
-            self.steps.add_(1)
+            self.steps.add_(batch.weight.any(-1))
 
     def _inputs(self, batch: Batch, number: int) -> Inputs:
         return Inputs(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 
 from piaget.data.tasks import Task
+from piaget.errors import SettingError
 from piaget.knowledge.state import Progress, State, TaskRecord, tensors
-from piaget.method.adaptation import Finished
+from piaget.method.adaptation import Finished, Memory
 from piaget.method.objective import output_width
 from piaget.method.parameters import TASK_ROLES, Moments, TaskParams, new_moments
 from piaget.method.settings import Settings
@@ -100,7 +101,24 @@ def finish(settings: Settings, state: State, task: Task) -> None:
         batch=settings.batch_size or len(x),
         generator=state.generator,
     )
-    state.memory = settings.adaptation.remember(state.memory, finished)
+    memory = settings.adaptation.remember(state.memory, finished)
+    _check_memory(settings, memory)
+    state.memory = memory
+
+
+def _check_memory(settings: Settings, memory: Memory) -> None:
+    """Is it what can be saved?"""
+    right = isinstance(memory, dict) and all(
+        isinstance(name, str)
+        and isinstance(tensors, dict)
+        and all(isinstance(key, str) and isinstance(tensor, torch.Tensor) for key, tensor in tensors.items())
+        for name, tensors in memory.items()
+    )
+    if not right:
+        raise SettingError(
+            f"{type(settings.adaptation).__name__}.remember returned a {type(memory).__name__}; expected a "
+            "dictionary of dictionaries of tensors, with texts as keys"
+        )
 
 
 def _draw_task(settings: Settings, state: State, task: Task) -> TaskParams:

@@ -89,12 +89,12 @@ def restore(data: dict[str, Any], tree: Branch, settings: Settings) -> State:
     state = State(torch.Generator(), steps=data.get("steps", 0))
     state.generator.set_state(generator)
     if "components" in tree:
-        state.components = tree["components"]
+        state.components = _flat(tree["components"])
         state.moments = _moments(tree["moments"], slots)
         shared = tree.get("shared", {})
-        state.shared = SharedParams(shared.get("encoder", {}), shared.get("decoder", {}))
+        state.shared = SharedParams(_flat(shared.get("encoder", {})), _flat(shared.get("decoder", {})))
         state.shared_moments = _by_role(tree.get("shared_moments", {}), SHARED_ROLES, slots)
-    state.memory = tree.get("memory", {})
+    state.memory = {name: _flat(branch) for name, branch in tree.get("memory", {}).items()}
     encodings = [encoding.from_json(described) for described in data["encodings"]]
     for i, fields in enumerate(data["records"]):
         params = _task_params(tree.get("tasks", {}).get(str(i), {}))
@@ -148,7 +148,7 @@ def _from_fields(fields: dict[str, Any], encodings: list[Encoding]) -> dict[str,
 
 
 def upgraded(tree: Branch) -> Branch:
-    """Tensors of version 0.1 by the names of now: what tasks share was `io`, their own parameters `own`, and
+    """Tensors of version 0.1 by the current names: what tasks share was `io`, their own parameters `own`, and
     the moments of all parts of a task were counted together."""
     if "own" not in tree and "io" not in tree:
         return tree

@@ -57,8 +57,8 @@ class Progress:
     fingerprints: dict[str, str]  # of each task's training data
     epoch: int = 0
     candidate: bool = False  # the last component is on trial
-    gains: list[float] = field(default_factory=list)  # validation scores in the stage of now, if watched
-    stopped: bool = False  # the stage of now ended early
+    gains: list[float] = field(default_factory=list)  # validation scores in the current stage, if watched
+    stopped: bool = False  # the current stage ended early
     counts: dict[str, float] = field(default_factory=dict)  # what the adaptation counted
 
 
@@ -93,7 +93,7 @@ class State:
         return len(self.moments.updates)
 
     def params(self, record: TaskRecord, model: Model) -> Params:
-        """All parameters that a task's network has, with its own ones in the size of now."""
+        """All parameters that a task's network has, with its own ones in the current size."""
         task = model.resized(record.params, self.k, record.outputs)
         return Params(self.components, task, self.shared)
 
@@ -120,7 +120,8 @@ class State:
             changed = {role: moments for role, (_, moments) in groups.items()}
             progress.moments[name] = progress.moments[name] | changed
         self.steps += update.steps
-        progress.counts = {n: progress.counts.get(n, 0.0) + c for n, c in update.counts.items()}
+        sums = {name: progress.counts.get(name, 0.0) + count for name, count in update.counts.items()}
+        progress.counts = progress.counts | sums
         progress.epoch, progress.generator = epoch, self.generator.get_state()
 
     @contextmanager

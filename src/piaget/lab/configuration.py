@@ -40,7 +40,8 @@ def configure(
         "table": table,
         "options": options or {},
         **method,
-        "epochs": resolved.pop("epochs", None) or default_epochs(linear),
+        # A schedule of one's own has its own number of them.
+        "epochs": resolved.pop("epochs", None if "schedule" in resolved else default_epochs(linear)),
         "every": every,
         "settings": resolved,
     }

@@ -73,7 +73,7 @@ class Job:
     @property
     def cost(self) -> float:
         """Relative work, to start long jobs first and to guess what is left."""
-        return COST.get(self.method.algorithm, 2.0) * len(self.seeds) * self.configuration["epochs"]
+        return COST.get(self.method.algorithm, 2.0) * len(self.seeds) * (self.configuration["epochs"] or 100)
 
 
 def as_words(pairs: Pairs) -> list[str]:

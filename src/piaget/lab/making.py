@@ -159,7 +159,7 @@ def make_learners(
 def make_parts(configuration: Configuration, trusted: Trusted) -> dict[str, Any]:
     """All that is chosen for a learner; parts of one's own, and those whose fields are set, as objects."""
     chosen = {name: configuration[name] for name in (*METHOD, "epochs")} | configuration["settings"]
-    plain = {name: value for name, value in chosen.items() if "." not in name}
+    plain = {name: value for name, value in chosen.items() if "." not in name and value is not None}
     for role in PARTS:
         values = {
             name.partition(".")[2]: value for name, value in chosen.items() if name.startswith(f"{role}.")

@@ -20,11 +20,8 @@ from typing import Any
 
 from piaget.errors import PiagetError, SettingError
 from piaget.method.choices import (
-    ADAPTATIONS,
-    ALGORITHMS,
     NUMBERS_OF_PARTS,
     SETTINGS,
-    STRUCTURES,
     check_settings,
     unknown_setting,
 )
@@ -45,7 +42,6 @@ CLASSES = {
     "schedule": "schedule:Schedule",
     "expansion": "expansion:Expansion",
 }  # of piaget.method: what a part of one's own must be
-PAPER_NAMES = {"structure": STRUCTURES, "adaptation": ADAPTATIONS, "algorithm": ALGORITHMS}
 # Fields of the paper's parts that are settings under a name of their own.
 SETTING_OF = {f"{part}.{field}": name for name, (part, field) in NUMBERS_OF_PARTS.items()}
 
@@ -177,13 +173,10 @@ def make_part(role: str, target: Any, fields: Mapping[str, Any], where: str) -> 
             raise SettingError(f"{role}.{name}: {where} has no field {name!r}{_near(name, known)}; {have}")
     try:
         part = target(**fields) if is_class else dataclasses.replace(target, **fields) if fields else target
-        hash(part)
     except PiagetError:
         raise
     except Exception as error:
-        frozen = "; a dataclass must be frozen" if "unhashable" in str(error) else ""
-        raise SettingError(f"{where}: it cannot be made: {type(error).__name__}: {error}{frozen}") from error
-    _check_name(role, part, where)
+        raise SettingError(f"{where}: it cannot be made: {type(error).__name__}: {error}") from error
     return part
 
 
@@ -192,14 +185,3 @@ def _field_names(target: Any) -> list[str]:
     if dataclasses.is_dataclass(target):
         return [one.name for one in dataclasses.fields(target) if one.init]
     return list(inspect.signature(target).parameters) if isinstance(target, type) else []
-
-
-def _check_name(role: str, part: Any, where: str) -> None:
-    """Rows, tables and reports tell methods apart by the names of their parts."""
-    if role not in PAPER_NAMES:
-        return
-    name = getattr(part, "name", None)
-    if not isinstance(name, str) or not name or "/" in name:
-        raise SettingError(f"{where}: its name is {name!r}; expected a text without '/': name = \"mine\"")
-    if name in PAPER_NAMES[role] and not type(part).__module__.startswith("piaget."):
-        raise SettingError(f"{where}: its name is {name!r}, which is one of the paper's; give it another")

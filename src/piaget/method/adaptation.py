@@ -21,7 +21,7 @@ from piaget.data.arrays import Kind
 from piaget.errors import SettingError
 from piaget.method.curvature import as_matrices, from_matrices, nearest_kronecker, sample_gradients
 from piaget.method.model import Model
-from piaget.method.objective import output_width
+from piaget.method.objective import OutputForm, Targets, output_width
 from piaget.method.parameters import Params
 from piaget.method.trees import Tensors, map_tree, resize, rounded
 from piaget.recording import observed
@@ -69,6 +69,13 @@ class Finished:
 
     def store(self, memory: Memory, rows: Tensor, **fields: Tensor) -> Memory:
         """The memory with these training samples in it, and what is to be known of each beside its target."""
+        for name, value in fields.items():
+            if name in ("task", "h", "y") or not isinstance(value, Tensor) or len(value) != len(rows):
+                kind = f"a tensor of {len(value)} rows" if isinstance(value, Tensor) else type(value).__name__
+                raise SettingError(
+                    f"stored field {name!r} is {kind} for {len(rows)} samples; expected a tensor with a row "
+                    "for each, under another name than task, h or y"
+                )
         x = self.x[rows]
         # A finished task's own encoder never changes: its samples are stored encoded. A shared encoder goes
         # on learning, so it needs the raw inputs.
@@ -82,15 +89,30 @@ def stored_samples(memory: Memory) -> list[Stored]:
     samples = [
         Stored(int(s["task"]), s["h"], s["y"], {n: t for n, t in s.items() if n not in ("task", "h", "y")})
         for s in memory.values()
+        if "task" in s  # else it is something else that the adaptation keeps
     ]
     return sorted(samples, key=lambda stored: stored.task)
 
 
 class Replayed(NamedTuple):
-    """Whose samples a batch holds: what a loss may depend on beside outputs and targets."""
+    """A batch in which stored samples have joined the current task's.
+
+    Tasks may have different numbers of classes, so outputs are padded to the widest one's columns, and a
+    binary task has one: its logit. `probabilities` takes care of that.
+    """
 
     past: Tensor  # (B,) bool: is it a stored sample?
     fields: Tensors  # (B, ...): what was stored with it; zeros for the current task's samples
+    targets: Targets  # (B,)
+    form: OutputForm  # (B, ...): which columns are each sample's own
+
+    def probabilities(self, outputs: Tensor) -> Tensor:
+        """Class probabilities (B, columns + 1) of outputs (B, columns); 0 in columns that are not its own.
+
+        Of a binary task: column 0 is class 1, and the last column class 0.
+        """
+        logits = torch.cat([outputs, torch.zeros_like(outputs[:, :1])], 1)
+        return logits.masked_fill(~self.form.allowed, float("-inf")).softmax(1)
 
 
 class Correction(NamedTuple):
@@ -108,7 +130,12 @@ class StepContext:
     gradient: Tensors  # of the batch's loss, with respect to the components
     memory: Memory  # what `Adaptation.constants` made of it
     reference: Tensors | None  # the gradient of the loss of stored samples, where `Adaptation.references` > 0
-    step: Tensor  # (): how many steps of this stage came before
+    reference_loss: Tensor | None  # (): the loss itself
+    inputs: Tensor  # (B, ...): what enters depth 0 or, where an encoder learns, the inputs before it
+    targets: Targets  # (B,)
+    past: Tensor  # (B,) bool: is it a stored sample?
+    weight: Tensor  # (B,): 1, or 0 for rows that only fill the batch up
+    step: Tensor  # (): how many steps of this kind of stage came before, on the task
     random: Tensor  # (Adaptation.randoms,), uniform in [0, 1), from the run's own generator
     loss: Callable[[Tensors], Tensor] = field(repr=False)  # components -> the batch's loss ()
     outputs: Callable[[Tensors], Tensor] = field(repr=False)  # components -> the batch's outputs (B, columns)
@@ -153,6 +180,11 @@ class Adaptation(ABC):
     def corrects(self) -> bool:
         """Does it change gradients?"""
         return type(self).correct is not Adaptation.correct
+
+    @property
+    def has_losses(self) -> bool:
+        """Does it change the losses of samples?"""
+        return type(self).losses is not Adaptation.losses
 
 
 @dataclass(frozen=True)

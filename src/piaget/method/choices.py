@@ -132,8 +132,8 @@ class Choices(TypedDict, total=False):
     patience: Annotated[
         int, About(WHOLE, TRAINING, "epochs without a better validation score that end a stage")
     ]
-    initial_tasks: Annotated[int, About(WHOLE, TRAINING, "so many tasks are initialized together (4)")]
-    initial_epochs: Annotated[int, About(WHOLE, TRAINING, "for so many epochs (as on any task)")]
+    initial_tasks: Annotated[int, About(WHOLE, TRAINING, "how many tasks are initialized together (4)")]
+    initial_epochs: Annotated[int, About(WHOLE, TRAINING, "for how many epochs (as on any task)")]
     schedule: Annotated[
         str | Schedule,
         About(one_of("staged", "joint"), METHOD, "which stage each epoch is (the algorithm's)", part=True),

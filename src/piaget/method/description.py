@@ -41,19 +41,27 @@ def is_plain(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | float | str)
 
 
+def _field(value: Any) -> Any:
+    """A field of a part of the user's own, as far as it can be told apart later."""
+    if isinstance(value, tuple | list):
+        return [_field(one) for one in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return to_json(value)
+    return value if is_plain(value) else {"type": f"{type(value).__module__}.{type(value).__qualname__}"}
+
+
 def to_json(part: Any) -> Any:
     """A part, or all settings, as plain data."""
     if is_plain(part):
         return part
-    fields = (
-        {field.name: getattr(part, field.name) for field in dataclasses.fields(part)}
-        if dataclasses.is_dataclass(part)
-        else {}
-    )
+    if dataclasses.is_dataclass(part):
+        fields = {field.name: getattr(part, field.name) for field in dataclasses.fields(part)}
+    else:
+        fields = dict(getattr(part, "__dict__", {}))
     if PARTS.get(type(part).__name__) is type(part):
         return {"part": type(part).__name__} | {name: to_json(value) for name, value in fields.items()}
-    plain = {name: value for name, value in fields.items() if is_plain(value)}
-    return {"custom": f"{type(part).__module__}.{type(part).__qualname__}", "fields": plain}
+    described = {name: _field(value) for name, value in fields.items()}
+    return {"custom": f"{type(part).__module__}.{type(part).__qualname__}", "fields": described}
 
 
 def from_json(data: Any, own: Mapping[str, Any]) -> Settings:
@@ -76,7 +84,7 @@ def from_json(data: Any, own: Mapping[str, Any]) -> Settings:
 
 
 def upgraded(data: dict[str, Any]) -> dict[str, Any]:
-    """Settings as version 0.1 wrote them, in the form of now."""
+    """Settings as version 0.1 wrote them, in the current form."""
     if "optimizer" in data:
         return data
     data = data | {"optimizer": to_json(OPTIMIZERS["adam"])}
@@ -122,12 +130,28 @@ def _build(value: Any, name: str, own: Mapping[str, Any]) -> Any:
 
 
 def _checked(value: dict[str, Any], name: str, part: Any) -> Any:
-    """A part that is given again must have the fields that it had."""
+    """A part that is given again must be what it was."""
     now = to_json(part)
-    for field, then in value.get("fields", {}).items():
-        if isinstance(now, dict) and now.get("fields", {}).get(field) != then:
-            raise LoadError(
-                f"{name}: {type(part).__name__} has {field}={getattr(part, field, None)!r}, but the "
-                f"learner was made with {field}={then!r}; pass it as it was"
-            )
-    return part
+    if not isinstance(now, dict) or (difference := _difference(value, now)) is None:
+        if isinstance(now, dict):
+            return part
+        difference = f"it is {part!r}"
+    raise LoadError(
+        f"{name}: the learner was made with {value.get('custom') or value.get('part')}, and what is given "
+        f"differs: {difference}; pass it as it was"
+    )
+
+
+def _difference(then: Any, now: Any) -> str | None:
+    """In words; None: they are the same. A class may have moved to another module."""
+    if not isinstance(then, dict) or not isinstance(now, dict):
+        return None if then == now else f"{now!r} instead of {then!r}"
+    if "custom" in then:
+        classes = [str(one.get("custom", one.get("part"))).rpartition(".")[2] for one in (then, now)]
+        if classes[0] != classes[1]:
+            return f"{classes[1]} instead of {classes[0]}"
+        then, now = then.get("fields", {}), now.get("fields", {})
+    for field, value in then.items():
+        if (difference := _difference(value, now.get(field))) is not None:
+            return f"{field}: {difference}"
+    return None

@@ -30,13 +30,17 @@ class Optimizer(ABC):
     """
 
     slots: tuple[str, ...] = ()  # tensors kept for each parameter, zeros at first
-    weight_decay: float  # decoupled: a share of the rate times the parameter is taken off it
+
+    @property
+    def moves_without_gradient(self) -> bool:
+        """May a parameter move whose gradient was always 0? Then none can be left out of a step."""
+        return True
 
     @abstractmethod
     def factors(self, live: Tensor, count: Tensor, rate: Tensor) -> list[Tensor]:
         """What depends on the number of updates alone, for all groups of parameters at once, in float64.
 
-        live: (..., n) 1 or 0; count: (..., n) the number of updates with this one, 1 at least; rate: ().
+        live: (..., n) 1 or 0; count: (..., n) the number of updates with this one, at least 1; rate: (..., 1)
         """
 
     @abstractmethod
@@ -61,6 +65,10 @@ class Adam(Optimizer):
         _check_share("beta2", self.beta2)
         _check_share("epsilon", self.epsilon)
         _check_share("weight_decay", self.weight_decay, math.inf)
+
+    @property
+    def moves_without_gradient(self) -> bool:
+        return self.weight_decay > 0
 
     def factors(self, live: Tensor, count: Tensor, rate: Tensor) -> list[Tensor]:
         scale = rate * live / (1 - self.beta1**count)
@@ -95,6 +103,10 @@ class SGD(Optimizer):
     def __post_init__(self) -> None:
         _check_share("momentum", self.momentum)
         _check_share("weight_decay", self.weight_decay, math.inf)
+
+    @property
+    def moves_without_gradient(self) -> bool:
+        return self.weight_decay > 0
 
     def factors(self, live: Tensor, count: Tensor, rate: Tensor) -> list[Tensor]:
         # velocity <- momentum x velocity + gradient, where it is live; else it stays.

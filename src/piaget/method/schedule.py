@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import get_args
 
 from piaget.errors import SettingError
 from piaget.method.parameters import SHARED_ROLES, TASK_ROLES, Role
@@ -20,6 +21,14 @@ class StageKind:
     name: str
     trains: frozenset[Role]
     adapts: bool = False
+
+    def __post_init__(self) -> None:
+        unknown = sorted(set(self.trains) - set(get_args(Role)))
+        if unknown:
+            raise SettingError(
+                f"stage {self.name!r} trains {', '.join(unknown)}; expected some of "
+                f"{', '.join(get_args(Role))}"
+            )
 
 
 INITIALIZATION = StageKind("initialization", frozenset(["components", *SHARED_ROLES]))

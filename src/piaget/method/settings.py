@@ -51,11 +51,11 @@ class Algorithm:
 
 
 def named_algorithm(name: str, epochs: int, adapt_every: int | None = None) -> Algorithm:
-    """The paper's algorithms for so many epochs a task; the last one (or every so-manieth) adapts."""
+    """The paper's algorithms for so many epochs a task; the last one (or every N-th) adapts."""
     if name in ("joint", "no-components"):
         if adapt_every is not None:
             raise SettingError(
-                f"adapt_every is no setting of the algorithm {name!r}: it adapts in every epoch"
+                f"adapt_every is not a setting of the algorithm {name!r}: it adapts in every epoch"
             )
         return Algorithm(Joint(epochs), name=name)
     if epochs < 2:
@@ -116,7 +116,9 @@ class Settings:
     def stages(self) -> list[StageKind]:
         """The stage of every epoch of a task; with frozen components, all of them assimilate."""
         stages = self.algorithm.schedule.stages()
-        return stages if self.adaptation.trains_components else [ASSIMILATION] * len(stages)
+        if self.adaptation.trains_components:
+            return stages
+        return [ASSIMILATION if "components" in kind.trains else kind for kind in stages]
 
 
 # --- from what was chosen -------------------------------------------------------------------------------
@@ -131,13 +133,19 @@ def resolve(
     """Fills in the paper's values for what is not chosen, and checks that all fits together."""
     chosen = check_settings(choices)
     numbers = {name: chosen.pop(name) for name in NUMBERS_OF_PARTS if name in chosen}
-    structure = _part("structure", structure, STRUCTURES, Structure)
+    given_structure, structure = structure, _part("structure", structure, STRUCTURES, Structure)
     adaptation = _part("adaptation", adaptation, ADAPTATIONS, Adaptation)
     usual = "linear" if isinstance(structure, LinearCombination) else "dense"
     components = _part("components", chosen.pop("components", usual), KINDS, Components)
     _check_linear(structure, components)
     linear = components.whole_model
     epochs = chosen.pop("epochs", None)
+    without_components = algorithm == "no-components"
+    if without_components and not isinstance(given_structure, str | Monolithic):
+        raise SettingError(
+            f"structure={type(structure).__name__}(...) with the algorithm 'no-components', which has none; "
+            "leave out the structure"
+        )
     algorithm = _algorithm(algorithm, epochs or default_epochs(linear), chosen)
     encoder = chosen.pop("encoder", "none" if components.hidden is None else "learned")
     decoder = chosen.pop("decoder", "learned")
@@ -154,7 +162,8 @@ def resolve(
         parts[part] = _changed(parts[part], name, field, value)
     if linear and parts["adaptation"] == Replay():
         parts["adaptation"] = Replay(10)  # with all samples in one batch, "one batch" would be all of them
-    structure = Monolithic() if algorithm.name == "no-components" else structure
+    if without_components:
+        structure = Monolithic()
     initial_components = chosen.pop("initial_components", 4)
     depth = chosen.pop("depth", 1 if linear else initial_components)
     batch_size = chosen.pop("batch_size", "all" if linear else 32)
@@ -192,15 +201,42 @@ def _part(name: str, value: Any, known: Mapping[str, P], kind: Any) -> P:
     """A part by its name, or the object itself."""
     part: Any = known.get(value) if isinstance(value, str) else value
     if isinstance(part, kind):
+        if part is not known.get(getattr(part, "name", "")):
+            check_own_part(name, part, known)
         return part
-    raise SettingError(
-        f"{name}={value!r}; expected one of {', '.join(known)}, or an object of class {kind.__name__}"
+    called = (
+        f" (did you mean {value.__name__}()?)" if isinstance(value, type) and issubclass(value, kind) else ""
     )
+    raise SettingError(
+        f"{name}={value!r}; expected one of {', '.join(known)}, or an object of class {kind.__name__}{called}"
+    )
+
+
+def check_own_part(role: str, part: Any, known: Mapping[str, Any]) -> None:
+    """Raises an error if a part of one's own cannot be compared, or told from the paper's."""
+    where = f"{role}={type(part).__name__}(...)"
+    dataclass_params = getattr(type(part), "__dataclass_params__", None)
+    frozen = dataclass_params is None or dataclass_params.frozen
+    if not frozen or type(part).__hash__ is None:
+        raise SettingError(
+            f"{where}: it can change; expected a frozen dataclass, so that learners can be compared and saved"
+        )
+    if isinstance(part, Adaptation) and part.references > 0 and not part.corrects:
+        raise SettingError(
+            f"{where}: references={part.references}, but no `correct` that would be given their gradient"
+        )
+    if role not in ("structure", "adaptation"):
+        return
+    name = getattr(part, "name", None)
+    if not isinstance(name, str) or not name or "/" in name:
+        raise SettingError(f"{where}: its name is {name!r}; expected a text without '/': name = \"mine\"")
+    if name in known and type(known[name]) is not type(part):
+        raise SettingError(f"{where}: its name is {name!r}, which is one of the paper's; give it another")
 
 
 def _changed(part: Any, name: str, field: str, value: Any) -> Any:
     if field not in {f.name for f in fields(part)}:
-        raise SettingError(f"{name} is no setting of {type(part).__name__}")
+        raise SettingError(f"{name} is not a setting of {type(part).__name__}")
     return replace(part, **{field: value})
 
 
@@ -214,9 +250,13 @@ def _algorithm(algorithm: str | Algorithm, epochs: int, chosen: dict[str, Any]) 
             f"algorithm={algorithm!r}; expected one of {', '.join(ALGORITHMS)}, or an object of class "
             "Algorithm"
         )
+    elif not isinstance(algorithm.name, str) or not algorithm.name or "/" in algorithm.name:
+        raise SettingError(f"algorithm: its name is {algorithm.name!r}; expected a text without '/'")
     elif every is not None:
         raise SettingError("adapt_every goes with an algorithm by name; an Algorithm has its own schedule")
     if "schedule" in chosen:
+        if every is not None:
+            raise SettingError("adapt_every goes with the algorithm's own schedule; leave out one of the two")
         schedules = {"staged": Staged(epochs - 1, max(epochs - 1, 1)), "joint": Joint(epochs)}
         schedule = _part("schedule", chosen.pop("schedule"), schedules, Schedule)
         algorithm = replace(algorithm, schedule=schedule)

@@ -122,7 +122,7 @@ class Contents:
         """How many epochs each trained task took, as far as its rows tell; the last one may be unfinished."""
         lines = self.of(run.name, metrics.scores)
         longest = [int(epoch) for epoch in lines.groupby("trained", sort=False)["epoch"].max()]
-        return [max(epoch, run.configuration["epochs"]) for epoch in longest[:-1]] + longest[-1:]
+        return [max(epoch, run.configuration["epochs"] or 0) for epoch in longest[:-1]] + longest[-1:]
 
     def mean_after(self, group: Group) -> np.ndarray:
         """a[i, j], mean over seeds: (tasks, tasks); nan where a task is not known yet."""

@@ -40,10 +40,11 @@ REMOVAL, STRUCTURE, CONSISTENCY = "removal", "structure", "consistency"
 SCORES = ("accuracy", "rmse")
 LOWER_IS_BETTER = ("rmse",)
 
-# All metrics. `{}` stands for a score.
+# All metrics but those that an adaptation of one's own counts. `{}` stands for a score.
 METRICS = (
     *SCORES,
     "loss",
+    "stopped",  # a stage ended early: how many of its epochs were left out
     "components",  # how many there are
     "{} with candidate",  # a component on trial: validation scores with it ...
     "{} without candidate",  # ... and without it
@@ -113,7 +114,7 @@ OLD_METRICS = (
 
 
 def upgrade(text: dict[str, str]) -> dict[str, str]:
-    """A line of an old file, with the columns of now."""
+    """A line of an old file, with the current columns."""
     for pattern, metric in OLD_METRICS:
         if match := pattern.match(text["metric"]):
             parts = match.groupdict()

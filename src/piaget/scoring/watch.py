@@ -99,7 +99,7 @@ class Watch:
             return self.mean_score(tasks, split)
 
         k = self.state.k - candidates
-        return self.on_epoch(EpochReport(self.settings.seed, last, stage, epoch, epochs, k, score)) is True
+        return bool(self.on_epoch(EpochReport(self.settings.seed, last, stage, epoch, epochs, k, score)))
 
     def mean_score(self, tasks: Sequence[Task], split: str) -> float:
         """The mean score of these tasks on a split that they all have."""
@@ -114,8 +114,11 @@ class Watch:
 
     def gain(self, tasks: Sequence[Task]) -> float:
         """The validation score of the tasks being learned, more being better."""
-        score = self.mean_score(tasks, "validation")
-        return -score if tasks[-1].kind == "regression" else score
+        gains = []
+        for task in tasks:
+            score = self.mean_score([task], "validation")
+            gains.append(-score / task.scaling.spread if task.kind == "regression" else score)
+        return statistics.fmean(gains)
 
     # --- rows ---------------------------------------------------------------------------------------
 
