@@ -554,7 +554,7 @@ def test_outputs_of_other_tasks_columns_are_not_told():
 
 
 def test_a_report_of_an_earlier_epoch_tells_no_scores():
-    reports = []
+    reports: list[piaget.EpochReport] = []
     learner, tasks = piaget.Learner(**SMALL, epochs=4), binary_tasks(3)
     learn_all(learner, tasks[:2])
     learner.learn(tasks[2], on_epoch=reports.append)

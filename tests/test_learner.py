@@ -333,7 +333,7 @@ def test_numbers_too_large_for_the_learner_are_refused():
 
 def test_wrong_wishes_are_refused_before_training():
     learner, tasks = piaget.Learner(**SMALL), mixed_tasks(3)
-    with pytest.raises(piaget.SettingError, match="every=0; expected a number of epochs, 1 or more"):
+    with pytest.raises(piaget.SettingError, match="every=0: expected a whole number, 1 or more"):
         learner.learn(tasks[0], every=0)
     for task in tasks[:2]:
         learner.learn(task)
@@ -386,3 +386,43 @@ def test_epochs_that_are_alike_are_planned_once(monkeypatch):
         monkeypatch.setattr(Stage, "epochs_alike", False)
     for one, two in zip(*(leaves(state.components) for state in results), strict=True):
         assert torch.equal(one, two)
+
+
+def test_learning_from_on_epoch_is_refused_and_does_no_harm():
+    learners, tasks = [piaget.Learner(**SMALL) for _ in range(2)], mixed_tasks(3)
+    for task in tasks:
+        learners[0].learn(task)
+    for task in tasks[:2]:
+        learners[1].learn(task)
+    with pytest.raises(piaget.TaskError, match="is learning a task already"):
+        learners[1].learn(tasks[2], on_epoch=lambda report: bool(learners[1].learn(tasks[2])))
+    learners[1].learn(tasks[2])
+    for name, tensor in learners[0].state.components.items():
+        assert torch.equal(tensor, learners[1].state.components[name])
+
+
+def test_learning_where_gradients_are_off():
+    with torch.no_grad():
+        learner, tasks = piaget.Learner(**SMALL), mixed_tasks(3)
+        for task in tasks:
+            learner.learn(task)
+    assert len(learner.tasks) == 3
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda learner: learner.learn(None),
+        lambda learner: learner.learn(make_task("a"), every=1.5),
+        lambda learner: learner.learn(make_task("a"), every="2"),
+        lambda learner: learner.learn(make_task("a"), on_epoch=3),
+        lambda learner: learner.learn(make_task("a"), evaluate_on=[3]),
+        lambda learner: piaget.Cohort(["a"]),  # type: ignore[list-item]
+        lambda learner: piaget.Cohort([learner, learner]),
+        lambda learner: piaget.Learner(seed=2**64),
+        lambda learner: piaget.Learner(learning_rate=10**400),
+    ],
+)
+def test_wrong_calls(call):
+    with pytest.raises(piaget.PiagetError):
+        call(piaget.Learner(**SMALL))

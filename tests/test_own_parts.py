@@ -393,3 +393,28 @@ def test_an_old_run_goes_on(tmp_path, capsys):
     shutil.copytree(OLD / "interrupted", tmp_path / "old")
     assert said(capsys, "resume", tmp_path / "old", "--quiet").code == 0
     assert rows_of(tmp_path / "old") == rows_of(OLD / "whole")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"seeds": [-1]},
+        {"seeds": [2**70]},
+        {"seeds": [0.7]},
+        {"seeds": "01"},
+        {"seeds": 3},
+        {"every": 0},
+        {"every": "x"},
+        {"cohort": -1},
+        {"workers": 0},
+    ],
+)
+def test_a_wrong_comparison_leaves_nothing_behind(tmp_path, wrong):
+    call: dict[str, Any] = {
+        "methods": [{"algorithm": "joint", "width": 8}],
+        "streams": ["digits"],
+        "seeds": [0],
+    }
+    with pytest.raises(piaget.SettingError):
+        piaget.lab.compare(**(call | wrong), out=tmp_path / "out", epochs=2)
+    assert not (tmp_path / "out").exists()

@@ -497,3 +497,12 @@ def test_the_picture_at_the_learned_intensity_is_the_learners(pictures, small_da
     expected = opened.learner.predict_proba(task.train.x, task)[:, 1].reshape(28, 28)
     np.testing.assert_allclose(result[2, 1], expected, atol=1e-5)
     assert not np.allclose(result[2, 0], expected)
+
+
+def test_a_run_of_0_1_that_was_killed_before_its_first_row(tmp_path):
+    folder = tmp_path / "runs" / "seed-0"
+    shutil.copytree(Path(__file__).parent / "written_by_0_1" / "whole" / "seed-0", folder)
+    header = (folder / "rows.csv").read_text().splitlines()[0]
+    (folder / "rows.csv").write_text(header + "\n")
+    with pytest.raises(SettingError, match="no run has scores yet"):
+        read([tmp_path])

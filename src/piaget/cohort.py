@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -20,11 +21,13 @@ class Cohort:
     """
 
     def __init__(self, learners: Sequence[Learner]) -> None:
-        if not learners:
-            raise SettingError("a cohort needs at least one learner")
+        if not learners or not all(isinstance(learner, Learner) for learner in learners):
+            raise SettingError("a cohort needs at least one learner, and nothing but learners")
         forms = {replace(learner.settings, seed=0) for learner in learners}
         if len(forms) > 1:
             raise SettingError("the learners of a cohort may differ in their seeds only")
+        if len({id(learner) for learner in learners}) < len(learners):
+            raise SettingError("a learner is in the cohort twice; expected different ones")
         self.learners = list(learners)
 
     def learn(
@@ -62,7 +65,10 @@ class Cohort:
             for i, (learner, task) in enumerate(pairs)
             if not finished[i]
         }
-        rows = advance(list(runs.values()), keeper)
+        with contextlib.ExitStack() as busy:
+            for i in runs:
+                busy.enter_context(self.learners[i].busy())
+            rows = advance(list(runs.values()), keeper)
         for i, new in zip(runs, rows, strict=True):
             results[i] = new
         return results

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, Unpack
 
@@ -17,7 +18,7 @@ from piaget.data.columns import as_text
 from piaget.data.encoding import Encoding
 from piaget.data.tasks import Task
 from piaget.engine.training import Learning, advance
-from piaget.errors import SettingError, UnknownTaskError
+from piaget.errors import SettingError, TaskError, UnknownTaskError
 from piaget.knowledge import storage
 from piaget.knowledge.checks import check_same, check_task
 from piaget.knowledge.state import State, TaskRecord
@@ -52,6 +53,7 @@ class Learner:
 
     settings: Settings
     state: State
+    _busy = False
 
     def __init__(
         self,
@@ -86,11 +88,27 @@ class Learner:
         was just learned). Interrupted, call it again with the same task to carry on.
         """
         run = self.learning(task, evaluate_on=evaluate_on, every=every, on_epoch=on_epoch)
-        return advance([run])[0]
+        with self.busy():
+            return advance([run])[0]
+
+    @contextlib.contextmanager
+    def busy(self) -> Iterator[None]:
+        """Inside, the learner cannot begin to learn something else (from `on_epoch`, say)."""
+        if self._busy:
+            raise TaskError("the learner is learning a task already; wait until it has ended")
+        self._busy = True
+        try:
+            yield
+        finally:
+            self._busy = False
 
     def check(self, task: Task) -> None:
         """Raises an error if the task could not be learned now. `learn` asks this first."""
         state = self.state
+        if not isinstance(task, Task):
+            raise TaskError(
+                f"a {type(task).__name__} is no task; expected piaget.Task (Task.from_arrays makes one)"
+            )
         if state.progress is not None and task.name in state.progress.tasks:
             check_same(state.progress, task)
         else:
@@ -106,7 +124,8 @@ class Learner:
         if not self.state.pending:
             raise SettingError("no task is pending: learn(task) first, or initialization is done")
         watch = Watch(self.settings, self.state, self.state.pending.values(), on_epoch=on_epoch)
-        return advance([Lesson(self.settings, self.state, watch).initialize(self.state.pending)])[0]
+        with self.busy():
+            return advance([Lesson(self.settings, self.state, watch).initialize(self.state.pending)])[0]
 
     def learning(
         self,

@@ -8,7 +8,7 @@ together.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -177,14 +177,18 @@ class Training:
         if self.repeated is None or list(active) != self.active:
             turns = self._turns(active)
             self.repeated = list(turns) if stage.epochs_alike else None
-        for turn in self.repeated or turns:
+        with torch.enable_grad():  # whoever called may have it off
+            self._train(self.repeated or turns)
+        self.epochs += 1
+        for place in range(len(self.stages)):
+            self.unread[place] += self._steps(place)
+
+    def _train(self, turns: Iterable[tuple[Batch | None, ...]]) -> None:
+        for turn in turns:
             for batch, passes in zip(turn, self.passes, strict=True):
                 if batch is not None:
                     for number, step in enumerate(passes):
                         step(batch, number)
-        self.epochs += 1
-        for place in range(len(self.stages)):
-            self.unread[place] += self._steps(place)
 
     def _rate(self, stage: Stage) -> float:
         epoch = min(stage.done + self.epochs, stage.epochs - 1)

@@ -19,6 +19,7 @@ from piaget.lab.jobs import Job
 from piaget.lab.making import PAPER_PARTS
 from piaget.lab.parts import METHOD, PARTS, Trusted, as_plain_data, is_reference
 from piaget.lab.sweeps import Event, check_jobs, run_jobs, write_tables
+from piaget.method.choices import SEED, WHOLE, check_number
 from piaget.paper.defaults import algorithm_of, structure_of
 from piaget.paper.names import Method
 
@@ -51,7 +52,14 @@ def compare(
     """
     collector = _Collector()
     chosen = [_Method.of(method, collector) for method in methods]
-    common: dict[str, Any] = {"seeds": tuple(dict.fromkeys(map(int, seeds))), "epochs": epochs}
+    epochs, every, workers, cohort = (
+        check_number(name, value, WHOLE)
+        for name, value in (("epochs", epochs), ("every", every), ("workers", workers), ("cohort", cohort))
+    )
+    if isinstance(seeds, str) or not isinstance(seeds, Iterable):
+        raise SettingError(f"seeds={seeds!r}; expected a list of whole numbers, such as range(5)")
+    numbers = tuple(dict.fromkeys(check_number("seeds", seed, SEED) for seed in seeds))
+    common: dict[str, Any] = {"seeds": numbers, "epochs": epochs}
     common |= {"every": every, "data_dir": None if data_dir is None else str(Path(data_dir).absolute())}
     jobs = [
         Job(name, method.on(name), options=tuple(options.items()), settings=method.settings, **common)
@@ -114,7 +122,7 @@ class _Method:
                 plain[role], fields = collector.part(role, value)
                 plain |= {f"{role}.{name}": field for name, field in fields.items()}
             elif value is not None:
-                plain[role] = value
+                plain[role] = value.item() if hasattr(value, "item") else value  # numpy's numbers
         names = {role: plain.pop(role) for role in METHOD if role in plain}
         return cls(names, tuple(plain.items()))
 

@@ -48,13 +48,19 @@ def _whole(value: Any, least: int) -> bool:
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond all floats
+        return False
 
 
 WHOLE = Values("N", lambda value: _whole(value, 1), "a whole number, 1 or more")
 COUNT = Values("N", lambda value: _whole(value, 0), "a whole number, 0 or more")
 NUMBER = Values("X", _number, "a finite number")
 BATCH = Values("N|all", lambda v: v == "all" or _whole(v, 1), "a whole number, 1 or more, or all")
+SEED = Values("N", lambda value: _whole(value, 0) and value < 2**63, "a whole number, 0 or more, below 2^63")
 TEXT = Values("NAME", lambda value: isinstance(value, str), "a name")
 
 MODEL, TRAINING, METHOD, MACHINE = "the model", "training", "the method's numbers", "where it is computed"
@@ -161,7 +167,7 @@ class Choices(TypedDict, total=False):
     ]
     device: Annotated[str, About(TEXT, MACHINE, "cpu, cuda, ... (cpu)")]
     dtype: Annotated[str, About(one_of("float32", "float64"), MACHINE, "of all numbers (float32)")]
-    seed: Annotated[int, About(COUNT, MACHINE, "of all that is drawn (0)")]
+    seed: Annotated[int, About(SEED, MACHINE, "of all that is drawn (0)")]
 
 
 @dataclass(frozen=True)
@@ -210,6 +216,15 @@ def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
             raise SettingError(f"{name}={value!r}: expected {about.values.expected}{objects}")
         checked[name] = value.item() if hasattr(value, "item") else value  # numpy's numbers
     return {name: value for name, value in checked.items() if value is not None}
+
+
+def check_number(name: str, value: Any, values: Values) -> Any:
+    """A number, also numpy's, as Python's own; None stays None. A wrong one is an error."""
+    if value is None:
+        return None
+    if not values.allows(value):
+        raise SettingError(f"{name}={value!r}: expected {values.expected}")
+    return value.item() if hasattr(value, "item") else value
 
 
 def parse(text: str) -> Any:

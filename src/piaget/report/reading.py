@@ -240,7 +240,10 @@ def read_rows(path: Path) -> pd.DataFrame:
 def _upgraded(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows of version 0.1 with today's columns. Each metric's name is upgraded once: there are few."""
     names, codes = np.unique(rows["metric"].to_numpy(str), return_inverse=True)
-    upgraded = pd.DataFrame([upgrade({"metric": name}) for name in names.tolist()]).iloc[codes]
+    columns = ["metric", "component", "depth"]
+    upgraded = pd.DataFrame([upgrade({"metric": name}) for name in names.tolist()], columns=columns).iloc[
+        codes
+    ]
     for name in ("component", "depth"):
         upgraded[name] = pd.to_numeric(upgraded[name]).astype("Int64")
     return rows.drop(columns="metric").join(upgraded.set_index(rows.index))[list(COLUMNS)]

@@ -10,6 +10,7 @@ from piaget.data.tasks import Split, Task
 from piaget.errors import SettingError, TaskError
 from piaget.knowledge.state import State, TaskRecord
 from piaget.method import objective
+from piaget.method.choices import WHOLE, check_number
 from piaget.method.expansion import Evidence
 from piaget.method.settings import Settings
 from piaget.scoring.rows import EXPANSION, Row
@@ -35,7 +36,7 @@ class EpochReport:
     score: Callable[[str], float] = field(repr=False, compare=False)
 
 
-OnEpoch = Callable[[EpochReport], bool | None]  # True: the stage of now ends here
+OnEpoch = Callable[[EpochReport], bool | None]  # True: the current stage ends here
 OnRow = Callable[[Row], None]
 
 
@@ -52,9 +53,10 @@ class Watch:
         on_row: OnRow | None = None,
     ) -> None:
         self.settings, self.state = settings, state
-        self.tasks, self.every, self.on_epoch, self.on_row = list(tasks), every, on_epoch, on_row
-        if every is not None and every < 1:
-            raise SettingError(f"every={every}; expected a number of epochs, 1 or more")
+        self.tasks, self.on_epoch, self.on_row = list(tasks), on_epoch, on_row
+        self.every = check_number("every", every, WHOLE)
+        if on_epoch is not None and not callable(on_epoch):
+            raise SettingError(f"on_epoch={on_epoch!r}; expected a function of an EpochReport")
         for task in self.tasks:
             self._check(task)
         self.rows: list[Row] = []
@@ -62,6 +64,8 @@ class Watch:
 
     def _check(self, task: Task) -> None:
         """Is it the task that was learned?"""
+        if not isinstance(task, Task):
+            raise TaskError(f"a {type(task).__name__} is to be evaluated; expected tasks")
         record = self.state.records.get(task.name)
         if record is None:
             return
