@@ -199,7 +199,7 @@ def test_penalty_gradient_is_the_dense_product():
         reference_loss=None,
         inputs=torch.zeros(0, 5),
         targets=Targets(torch.zeros(0), torch.zeros(0)),
-        past=torch.zeros(0),
+        task=None,
         weight=torch.zeros(0),
         step=torch.zeros(()),
         random=torch.zeros(0),

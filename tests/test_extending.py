@@ -220,7 +220,7 @@ def step_context(gradient, reference):
         reference_loss=None,
         inputs=nothing,
         targets=objective.Targets(nothing, nothing),
-        past=nothing,
+        task=None,
         weight=nothing,
         step=torch.zeros(()),
         random=nothing,

@@ -101,6 +101,7 @@ class Batch:
 
     rows: Rows
     weight: Tensor  # ([R,] B): 1, or 0 for padding
+    active: Tensor  # ([R]): 1, or 0 for a run that has no such batch
     touched: Tensor  # (P, [R,] n): which groups of parameters move in each pass, as they are counted
     noise: Callable[[], Tensor]  # the next packed dropout bits
     reference: Rows | None  # (P, [R,] references, ...): stored samples beside it
@@ -136,6 +137,7 @@ class Epoch:
             for p, of_pass in enumerate(moves)
         ]
         self.touched = torch.stack(touched, 1)
+        self.active = active[..., 0].double()
         self.weight = mask.to(part.bank.targets.value.dtype)
         self.references = self._for_passes([plan.references for plan in plans])
         self.random = self._for_passes([plan.random for plan in plans])
@@ -171,6 +173,7 @@ class Epoch:
                 yield Batch(
                     rebuild(bank, (rows[i] for rows in taken)),
                     self.weight[s],
+                    self.active[s],
                     self.touched[s],
                     partial(self._noise, s),
                     self._reference(s),

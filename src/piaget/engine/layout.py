@@ -184,8 +184,9 @@ class Layout:
             by_shape.setdefault(self._entering(banks.past(stored)), []).append(stored)
         encoder = groups[keys["shared encoder"]] or groups[keys["encoder"]]
         current = banks.current(data, self.features[i], encoder, groups[Key("components")])
-        parts = [self._part(keys, stage.trained, record, current, by_shape.pop(shape), banks)]
-        trained = tuple(role for role in stage.trained if role not in TASK_ROLES)
+        learning = tuple(role for role in stage.trained if groups[keys[role]])  # what has parameters
+        parts = [self._part(keys, learning, record, current, by_shape.pop(shape), banks)]
+        trained = tuple(role for role in learning if role not in TASK_ROLES)
         for number, others in enumerate(by_shape.values(), len(stage.data)):
             # No row is the current task's: any past task of this form stands in its place.
             stand_in = banks.past(others[0])

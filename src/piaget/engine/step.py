@@ -21,6 +21,8 @@ from piaget.method.optimizer import Optimizer
 from piaget.method.parameters import Role
 from piaget.method.trees import Tensors, leaves, map_tree, rebuild
 
+NOTHING = torch.zeros(0)
+
 
 class Standing(NamedTuple):
     """What stays in place during a stage. The step writes into the first four."""
@@ -42,7 +44,7 @@ class Inputs(NamedTuple):
     weight: Tensor  # (B,): 1, or 0 for padding
     noise: Tensor  # packed dropout bits
     touched: Tensor  # (n,) bool: what moves, of the shape of the counts
-    rate: Tensor  # ([R]): the learning rate
+    rate: Tensor  # ([R,] 1): the learning rate
     step: Tensor | None  # ([R]): how many steps came before, where gradients are corrected
     random: Tensor | None  # for the adaptation
     reference: Rows | None  # stored samples beside the batch
@@ -85,9 +87,10 @@ class Step:
             inputs._replace(touched=inputs.weight, rate=inputs.weight),  # which it is not shown
         )
         correction = over_runs(self._correct, *args) if self.cohort else self._correct(*args)
-        active = inputs.weight.any(-1)  # a run without a batch counts nothing
         for name, total in standing.totals.items():
-            total.add_(correction.counts[name] * active)
+            total.add_(
+                correction.counts[name] * inputs.weight.any(-1)
+            )  # a run without a batch counts nothing
         return correction.gradient
 
     def _reference(self, standing: Standing, inputs: Inputs) -> tuple[Tensors, Tensor] | None:
@@ -102,7 +105,7 @@ class Step:
         loss = replace(self.loss, drops=False)
         batch = (fixed, rows, weight, noise)
         gradient, value = gradients(loss, learns, others, *batch, cohort=self.cohort)
-        return gradient["components"], value
+        return gradient["components"], value.detach()
 
     def _correct(
         self,
@@ -128,10 +131,10 @@ class Step:
             reference_loss=None if reference is None else reference[1],
             inputs=_entering(rows),
             targets=rows.targets,
-            past=torch.zeros_like(weight, dtype=torch.bool) if rows.task is None else rows.task > 0,
+            task=rows.task,
             weight=weight,
             step=inputs.step,
-            random=weight.new_zeros(0) if inputs.random is None else inputs.random,
+            random=NOTHING if inputs.random is None else inputs.random,
             loss=lambda components: loss(groups | {"components": components}, fixed, rows, weight, noise),
             outputs=outputs,
         )
@@ -152,12 +155,15 @@ class Step:
         optimizer, counts = self.optimizer, standing.counts
         live = inputs.touched.to(torch.float64)
         counts.add_(live)
-        factors = optimizer.factors(live, counts.clamp(min=1), inputs.rate[..., None])  # untouched: may be 0
+        factors = optimizer.factors(live, counts.clamp(min=1), inputs.rate)  # an untouched count may be 0
         dtype = next((p.dtype for p in leaves(standing.trained)), torch.float32)
         every = torch.stack(factors).to(dtype).unbind() if factors else ()
         for role, start, end in self.places:
             # Components have a count each, ([R,] k); all else has one, ([R]).
-            of_role = [f[..., start:end] if role == "components" else f[..., start] for f in every]
+            if role != "components":
+                of_role = [f[..., start] for f in every]
+            else:
+                of_role = [f[..., start:end] for f in every] if end - start < live.shape[-1] else list(every)
             slots = standing.slots[role]
             for name, p in standing.trained[role].items():
                 kept = [slots[slot][name] for slot in optimizer.slots]
@@ -197,7 +203,7 @@ def gradients(
     args = (variables, frozen, *batch)
     value = over_runs(one_run, *args) if cohort else one_run(*args)
     grads = torch.autograd.grad(value.sum(), list(leaves(variables)), materialize_grads=True)
-    return rebuild(trained, grads), value.detach()
+    return rebuild(trained, grads), value
 
 
 def _entering(rows: Rows) -> Tensor:

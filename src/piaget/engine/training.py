@@ -8,7 +8,7 @@ together.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -22,6 +22,7 @@ from piaget.engine.layout import Layout, Part, of_run, stacked
 from piaget.engine.stage import Idle, Stage
 from piaget.engine.step import Inputs, Standing, Step
 from piaget.knowledge.state import Update
+from piaget.method.optimizer import ConstantRate
 from piaget.method.parameters import TASK_ROLES, Role
 from piaget.method.trees import leaves, map_tree
 from piaget.scoring.rows import Row
@@ -126,11 +127,14 @@ class Training:
         self.work = stacked(self.works) if self.cohort else self.works[0]
         self.compile = pays(stages)
         counts = self.work.counts
-        self.rate = torch.zeros(counts.shape[:-1], dtype=torch.float64, device=counts.device)  # ([R])
+        self.rate = torch.zeros(
+            (*counts.shape[:-1], 1), dtype=torch.float64, device=counts.device
+        )  # ([R,] 1)
         self.steps = torch.zeros(counts.shape[:-1], dtype=torch.float64, device=counts.device)  # ([R])
         self.passes = [[self._pass(part, hide) for hide in stages[0].passes] for part in self.work.parts]
         self.epochs = 0
-        self.plans: list[list[Plan]] = []  # of each run, of each part: the current epoch
+        self.epochs_alike = stages[0].epochs_alike
+        self.steps_an_epoch: list[int] = []  # of each run
         self.active: Sequence[bool] = ()
         self.repeated: list[tuple[Batch | None, ...]] | None = None  # an epoch, if all are the same
         self.unread = [0] * len(stages)  # steps since the last update of each run
@@ -170,42 +174,44 @@ class Training:
 
     def epoch(self, active: Sequence[bool]) -> None:
         """One epoch of the runs that are active; where there are several parts, their batches take turns."""
-        stage = self.stages[0]
-        # Each run's own: one that waited, or was interrupted at another moment, may be at another epoch.
-        rates = [self._rate(one) for one in self.stages]
-        self.rate.copy_(torch.tensor(rates if self.cohort else rates[0], dtype=torch.float64))
-        if self.repeated is None or list(active) != self.active:
+        self._set_rates()
+        if self.repeated is None or active != self.active:
             turns = self._turns(active)
-            self.repeated = list(turns) if stage.epochs_alike else None
-        with torch.enable_grad():  # whoever called may have it off
-            self._train(self.repeated or turns)
-        self.epochs += 1
-        for place in range(len(self.stages)):
-            self.unread[place] += self._steps(place)
-
-    def _train(self, turns: Iterable[tuple[Batch | None, ...]]) -> None:
-        for turn in turns:
+            self.repeated = list(turns) if self.epochs_alike else None
+        for turn in self.repeated or turns:
             for batch, passes in zip(turn, self.passes, strict=True):
                 if batch is not None:
                     for number, step in enumerate(passes):
                         step(batch, number)
+        self.epochs += 1
+        for place, steps in enumerate(self.steps_an_epoch):
+            self.unread[place] += steps
 
-    def _rate(self, stage: Stage) -> float:
-        epoch = min(stage.done + self.epochs, stage.epochs - 1)
-        return stage.settings.learning_rate * stage.settings.rate_schedule.factor(epoch, stage.epochs)
+    def _set_rates(self) -> None:
+        """Each run's own: one that waited, or was interrupted at another moment, may be at another epoch."""
+        settings = self.stages[0].settings
+        if self.epochs > 0 and isinstance(settings.rate_schedule, ConstantRate):
+            return
+        epochs = [min(stage.done + self.epochs, stage.epochs - 1) for stage in self.stages]
+        factors = [settings.rate_schedule.factor(epoch, self.stages[0].epochs) for epoch in epochs]
+        rates = [settings.learning_rate * factor for factor in factors]
+        self.rate.copy_(torch.tensor(rates, dtype=torch.float64).view_as(self.rate))
 
     def _turns(self, active: Sequence[bool]) -> Iterator[tuple[Batch | None, ...]]:
         """A new epoch: the next batch of each part."""
-        self.active, self.plans = list(active), self._plans(active)
+        self.active, plans_of_runs = list(active), self._plans(active)
+        passes = len(self.passes[0])
+        self.steps_an_epoch = [passes * sum(len(plan.index) for plan in plans) for plans in plans_of_runs]
         if self.epochs == 0:  # the steps of epochs before an interruption count, too
-            before = [float(stage.done * self._steps(place)) for place, stage in enumerate(self.stages)]
+            steps = zip(self.stages, self.steps_an_epoch, strict=True)
+            before = [float(stage.done * count) for stage, count in steps]
             self.steps.copy_(torch.tensor(before if self.cohort else before[0], dtype=torch.float64))
         slots = self.size.slots
         noise_slots = self.stages[0].settings.structure.noise_slots(slots)
         epochs = [
             Epoch(part, plans, slots, noise_slots, self.cohort, [one.moves for one in passes]).batches()
             for part, plans, passes in zip(
-                self.work.parts, zip(*self.plans, strict=True), self.passes, strict=True
+                self.work.parts, zip(*plans_of_runs, strict=True), self.passes, strict=True
             )
         ]
         return itertools.zip_longest(*epochs)
@@ -218,10 +224,6 @@ class Training:
         ]
         idle = [empty_plan(plan) for plan in next(filter(None, drawn))]
         return [plans or idle for plans in drawn]
-
-    def _steps(self, place: int) -> int:
-        """How many steps an epoch has for one run."""
-        return sum(len(plan.index) for plan in self.plans[place]) * len(self.stages[0].passes)
 
     def update(self, place: int) -> Update:
         """One run's results since it last took them."""
@@ -253,16 +255,18 @@ class Pass:
         if batch is not self.batch:  # else all epochs are alike, and it is the only one
             self.batch, self.inputs = batch, self._inputs(batch, number)
             if self.compile:
-                self.code, self.compile = compiled(self.step, (self.standing, self.inputs)), False
+                with torch.enable_grad():
+                    self.code, self.compile = compiled(self.step, (self.standing, self.inputs)), False
                 self.flat = list(leaves(self.standing))
             if self.code is not None:
                 self.all = [*self.flat, *leaves(self.inputs)]
         if self.code is None:
-            self.step(self.standing, self.inputs)
+            with torch.enable_grad():  # whoever called may have it off
+                self.step(self.standing, self.inputs)
         else:
             self.code(self.all)
         if self.step.corrects:
-            self.steps.add_(batch.weight.any(-1))
+            self.steps.add_(batch.active)
 
     def _inputs(self, batch: Batch, number: int) -> Inputs:
         return Inputs(

@@ -133,12 +133,17 @@ class StepContext:
     reference_loss: Tensor | None  # (): the loss itself
     inputs: Tensor  # (B, ...): what enters depth 0 or, where an encoder learns, the inputs before it
     targets: Targets  # (B,)
-    past: Tensor  # (B,) bool: is it a stored sample?
+    task: Tensor | None  # (B,): 0 for the current task's samples; None: there are no others
     weight: Tensor  # (B,): 1, or 0 for rows that only fill the batch up
     step: Tensor  # (): how many steps of this kind of stage came before, on the task
     random: Tensor  # (Adaptation.randoms,), uniform in [0, 1), from the run's own generator
     loss: Callable[[Tensors], Tensor] = field(repr=False)  # components -> the batch's loss ()
     outputs: Callable[[Tensors], Tensor] = field(repr=False)  # components -> the batch's outputs (B, columns)
+
+    @property
+    def past(self) -> Tensor:
+        """Which are stored samples: (B,) bool."""
+        return torch.zeros_like(self.weight, dtype=torch.bool) if self.task is None else self.task > 0
 
 
 class Adaptation(ABC):

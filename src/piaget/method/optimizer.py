@@ -74,7 +74,7 @@ class Adam(Optimizer):
         scale = rate * live / (1 - self.beta1**count)
         correction = (1 - self.beta2**count).rsqrt()
         factors = [live * (1 - self.beta1), live * (1 - self.beta2), scale, correction]
-        return factors + [1 - rate * live * self.weight_decay] * (self.weight_decay > 0)
+        return [*factors, 1 - rate * live * self.weight_decay] if self.weight_decay > 0 else factors
 
     def update_(
         self, p: Tensor, gradient: Tensor, slots: Sequence[Tensor], factors: Sequence[Tensor]
