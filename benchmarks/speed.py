@@ -31,7 +31,7 @@ from benchmarks.cases import BATCH, CASES, COMPONENTS, Case, task
 from benchmarks.end_to_end import CASE, end_to_end
 from benchmarks.plain import prepare_naive
 from piaget.engine.training import Trained, Training
-from piaget.knowledge.storage import write_atomically
+from piaget.files import write_atomically
 from piaget.lab.memory import keep_memory
 
 

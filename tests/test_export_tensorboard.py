@@ -9,7 +9,7 @@ import pytest
 
 from piaget.cli import export as command
 from piaget.errors import SettingError
-from piaget.knowledge.storage import write_atomically
+from piaget.files import write_atomically
 from piaget.lab import exports as export
 from piaget.lab.exports import Exporter
 from piaget.lab.row_file import as_csv

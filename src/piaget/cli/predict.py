@@ -27,7 +27,7 @@ def add(commands: Any) -> None:
 def _predict(options: argparse.Namespace) -> int:
     import piaget
     from piaget.errors import SettingError
-    from piaget.knowledge.storage import write_atomically
+    from piaget.files import write_atomically
     from piaget.lab.folder import RunFolder, runs_in
     from piaget.streams.table_stream import predict_table
 

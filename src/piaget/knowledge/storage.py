@@ -7,7 +7,6 @@ leaves the old learner or the new one, whole.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
@@ -20,6 +19,7 @@ from safetensors.torch import load as load_tensors, save as save_tensors
 from torch import Tensor
 
 from piaget.errors import LoadError, PiagetError
+from piaget.files import write_atomically
 from piaget.knowledge.snapshot import describe, restore
 from piaget.knowledge.state import State
 from piaget.method.description import from_json, to_json
@@ -50,30 +50,6 @@ def write_files(path: Path, name: str, description: dict[str, Any], tree: Any) -
     for old in path.glob(f"{name}-*.safetensors"):
         if old.name != file:
             old.unlink(missing_ok=True)
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Writes a file so that it is either there whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "wb") as handle:
-            handle.write(data)
-            handle.flush()
-            os.fsync(handle.fileno())
-        os.replace(temporary, path)
-        _sync_folder(path.parent)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _sync_folder(folder: Path) -> None:
-    """After a power loss the new name is there, not the old one. Not every system can do that."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def load(folder: str | os.PathLike[str], own: Mapping[str, Any]) -> tuple[Settings, State]:

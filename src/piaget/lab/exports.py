@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import filelock
 
 from piaget.errors import LoadError
-from piaget.knowledge.storage import write_atomically
+from piaget.files import write_atomically
 from piaget.lab.folder import ACTIVE, RunFolder, at_work, no_runs, runs_below
 from piaget.lab.sinks import BATCH, Exported, Point, Sink, clean, modified
 from piaget.scoring.rows import downgrade

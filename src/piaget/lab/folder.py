@@ -17,7 +17,7 @@ from typing import Any
 import filelock
 
 from piaget.errors import LoadError, SettingError
-from piaget.knowledge.storage import write_atomically
+from piaget.files import write_atomically
 from piaget.lab.row_file import read_rows
 from piaget.scoring.rows import Row
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from piaget.errors import LoadError
-from piaget.knowledge.storage import write_atomically
+from piaget.files import write_atomically
 from piaget.scoring import rows as contract
 from piaget.scoring.rows import COLUMNS, OLD_COLUMNS, Row, downgrade
 

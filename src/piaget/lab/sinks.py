@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 from piaget.errors import PiagetError, SettingError
 from piaget.extras import need
-from piaget.knowledge.storage import write_atomically
+from piaget.files import write_atomically
 from piaget.lab.folder import ACTIVE
 
 BATCH = 1000  # points sent at once; MLflow takes no more

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from piaget.errors import PiagetError, SettingError
-from piaget.knowledge.storage import write_atomically
+from piaget.files import write_atomically
 from piaget.lab import folder, jobs as plain
 from piaget.lab.executors import Executor, Send, Work
 from piaget.lab.final_table import Line, lines, markdown

@@ -1,4 +1,4 @@
-"""The paper's final performance of every method on every stream."""
+"""The paper's numbers: final performance of every method on every stream, and its other tables."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ from typing import Any
 def results() -> dict[str, Any]:
     """The paper's numbers: {structure: {stream: {base: {algorithm: (mean, standard error)}}}}."""
     return json.loads(files("piaget.paper").joinpath("results.json").read_text())
+
+
+@cache
+def component_numbers() -> dict[str, Any]:
+    """The paper's numbers of components, of tasks that reuse them, and by kinds of tasks."""
+    return json.loads(files("piaget.paper").joinpath("components.json").read_text())
 
 
 def reported(structure: str, stream: str, base: str, algorithm: str) -> tuple[float, float] | None:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from piaget.report import metrics
 from piaget.report.groups import Group, group
-from piaget.report.reading import Results, RunFolder
+from piaget.report.reading import ReportedRun, Results
 from piaget.report.statistics import Paired, holm, paired
 
 SMOOTH = 5  # evaluations that a point of a learning curve is the mean of
@@ -118,7 +118,7 @@ class Contents:
         curves = lines.pivot_table(index="at", columns="j", values="value", aggfunc="mean")
         return _smoothed(curves) * group.unit
 
-    def epochs_of(self, run: RunFolder) -> list[int]:
+    def epochs_of(self, run: ReportedRun) -> list[int]:
         """How many epochs each trained task took, as far as its rows tell; the last one may be unfinished."""
         lines = self.of(run.name, metrics.scores)
         longest = [int(epoch) for epoch in lines.groupby("trained", sort=False)["epoch"].max()]

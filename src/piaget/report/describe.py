@@ -19,7 +19,7 @@ from piaget.report.contents import Contents, mean_use
 from piaget.report.explorer import rounded
 from piaget.report.forms import Cell, Table
 from piaget.report.groups import Group
-from piaget.report.reading import RunFolder
+from piaget.report.reading import ReportedRun
 from piaget.report.statistics import LEVEL, spread
 from piaget.report.tables import cost_cells
 
@@ -81,7 +81,7 @@ class Describer:
         algorithm = name.split("/")[2]
         return data.MethodData(name=name, algorithm=ALGORITHMS.get(algorithm, algorithm), label=label)
 
-    def run(self, group: Group, run: RunFolder) -> data.RunData:
+    def run(self, group: Group, run: ReportedRun) -> data.RunData:
         contents, (stream, method) = self.contents, self.position(group)
         scores = contents.of(run.name, metrics.forgetting_ratio)
         tasks = list(scores["evaluated"])

@@ -18,7 +18,7 @@ from piaget.method.components import Dense
 from piaget.method.encoders import LinearDecoder, LinearEncoder
 from piaget.report.contents import Contents
 from piaget.report.page_data import ExplorerData, ExplorerTaskData, NetworkData
-from piaget.report.reading import RunFolder
+from piaget.report.reading import ReportedRun
 from piaget.report.statistics import spread
 from piaget.scoring import probing
 
@@ -30,12 +30,12 @@ TASKS = 8  # of a stream, at most, for which a grid is computed
 class OpenedRun:
     """A finished run: its learner, and those tasks of its stream that it has learned."""
 
-    run: RunFolder
+    run: ReportedRun
     learner: Learner
     tasks: list[Task]
 
 
-def open_run(run: RunFolder, data_dir: str | None) -> OpenedRun:
+def open_run(run: ReportedRun, data_dir: str | None) -> OpenedRun:
     """A finished run with its learner, and those of its tasks that the learner knows."""
     learner = Learner.load(run.folder / "learner")
     stream = make_stream(run.configuration, run.seed, data_dir or run.description.get("data_dir"))

@@ -10,11 +10,11 @@ import pandas as pd
 from piaget.lab.final_table import mean_and_error
 from piaget.paper.names import ALGORITHMS, BASES, UNITS
 from piaget.report import metrics
-from piaget.report.reading import Results, RunFolder
+from piaget.report.reading import ReportedRun, Results
 from piaget.scoring.rows import LOWER_IS_BETTER
 
 Key = tuple[str, str, str, str]  # stream, method, what is not the paper's, data
-RunsBySeed = dict[int, RunFolder]
+RunsBySeed = dict[int, ReportedRun]
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Group:
     variant: str
     metric: str
     label: str
-    runs: tuple[RunFolder, ...]
-    counted: tuple[RunFolder, ...]  # in means: the finished ones, unless none of the stream's is finished
+    runs: tuple[ReportedRun, ...]
+    counted: tuple[ReportedRun, ...]  # in means: the finished ones, unless none of the stream's is finished
 
     @property
     def higher_is_better(self) -> bool:
@@ -48,7 +48,7 @@ class Group:
         return 1 if self.metric == "accuracy" else 2
 
     @property
-    def first(self) -> RunFolder:
+    def first(self) -> ReportedRun:
         """The run that is shown where only one can be."""
         return (self.counted or self.runs)[0]
 
@@ -108,7 +108,7 @@ def _notes(groups: list[Group], finished: set[str]) -> list[str]:
     return notes
 
 
-def _labels(first: Mapping[Key, RunFolder]) -> dict[Key, str]:
+def _labels(first: Mapping[Key, ReportedRun]) -> dict[Key, str]:
     """As short as methods can be told apart: structures, and settings, in which those of some stream
     differ."""
     structures = {run.parts[0] for run in first.values() if run.has_components}

@@ -6,7 +6,7 @@ import io
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,37 +16,51 @@ import pandas as pd
 
 from piaget.errors import LoadError, SettingError
 from piaget.lab.configuration import configure
-from piaget.lab.folder import at_work, read_description
-from piaget.paper.names import ALGORITHMS, BASES
+from piaget.lab.folder import RunFolder, runs_below
+from piaget.paper.names import ALGORITHMS, BASES, trials
 from piaget.paper.results import reported
 from piaget.scoring.rows import COLUMNS, OLD_COLUMNS, upgrade
 
 IRRELEVANT = ("compile", "device")  # settings that do not change results (much)
-TRIALS = {"objects": 50}  # of the paper; of all other streams 10
 
 
 @dataclass(frozen=True)
-class RunFolder:
-    """One run: its folder, its description (run.json), and its stream and method as its rows have them."""
+class ReportedRun:
+    """One run: what is on disk, and its stream and method as its rows have them."""
 
-    name: str  # of the folder, unique in a report
-    folder: Path
-    description: dict[str, Any] = field(repr=False)
+    disk: RunFolder
     stream: str
     method: str
 
     @property
+    def name(self) -> str:
+        """Of the folder: unique in a report."""
+        return str(self.disk.path)
+
+    @property
+    def folder(self) -> Path:
+        """Where it is."""
+        return self.disk.path
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """What run.json says."""
+        return self.disk.description
+
+    @property
     def configuration(self) -> dict[str, Any]:
-        return self.description["configuration"]
+        """What was asked for, and the seed."""
+        return self.disk.configuration
 
     @property
     def seed(self) -> int:
+        """Its seed."""
         return int(self.configuration["seed"])
 
-    @cached_property
+    @property
     def status(self) -> str:
-        status = str(self.description["status"])
-        return "interrupted" if status == "running" and not at_work(self.folder) else status
+        """Is it done, running, interrupted, ...?"""
+        return self.disk.status
 
     @property
     def done(self) -> bool:
@@ -129,7 +143,8 @@ class RunFolder:
 
     @property
     def trials(self) -> int:
-        return TRIALS.get(self.stream.partition("-")[0], 10)
+        """How many the paper has."""
+        return trials(self.stream)
 
     @property
     def command(self) -> str:
@@ -162,7 +177,7 @@ class RunFolder:
 class Results:
     """Runs, and the tidy rows of all of them (see metrics.py)."""
 
-    runs: list[RunFolder]
+    runs: list[ReportedRun]
     rows: pd.DataFrame
     notes: list[str]
 
@@ -174,16 +189,16 @@ def read(folders: Sequence[Path]) -> Results:
             raise SettingError(
                 f"{folder} is no folder; expected one that piaget run or piaget sweep wrote to"
             )
-    paths = dict.fromkeys(path.parent for folder in folders for path in sorted(folder.rglob("run.json")))
-    if not paths:
+    disks = {run.path: run for folder in folders for run in runs_below(folder)}
+    if not disks:
         raise SettingError(
             f"no run in {', '.join(map(str, folders))}; expected folders that piaget run or piaget sweep "
             "wrote to"
         )
     runs, tables, notes = [], [], []
-    for path in paths:
+    for disk in disks.values():
         try:
-            run, rows = _read_run(path)
+            run, rows = _read_run(disk)
         except LoadError as error:
             notes.append(f"left out: {error}")
             continue
@@ -195,17 +210,17 @@ def read(folders: Sequence[Path]) -> Results:
     return Results(runs, pd.concat(tables, ignore_index=True), notes)
 
 
-def _read_run(path: Path) -> tuple[RunFolder, pd.DataFrame]:
-    description, rows = read_description(path), read_rows(path / "rows.csv")
-    if rows.empty:
+def _read_run(disk: RunFolder) -> tuple[ReportedRun, pd.DataFrame]:
+    path, rows = disk.path, read_rows(disk.rows_file)
+    if not disk.description or rows.empty:
         raise LoadError(f"{path} has no scores yet")
     stream, method = map(str, rows.iloc[0][["stream", "method"]])
     if method.count("/") != 2:
         raise LoadError(f"{path} has the method {method!r}; expected structure/adaptation/algorithm")
-    return RunFolder(str(path), path, description, stream, method), rows
+    return ReportedRun(disk, stream, method), rows
 
 
-def _order(run: RunFolder) -> tuple[Any, ...]:
+def _order(run: ReportedRun) -> tuple[Any, ...]:
     """As in the paper's tables; after them, parts that the paper does not have, by name."""
     structure, base, algorithm = run.parts
     places = (_place(base, BASES), _place(algorithm, ALGORITHMS))

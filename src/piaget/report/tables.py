@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
-from importlib.resources import files
-from typing import Any
 
 from piaget.lab.final_table import mean_and_error
 from piaget.lab.progress import duration
+from piaget.paper.results import component_numbers
 from piaget.report import metrics
 from piaget.report.contents import Contents
 from piaget.report.forms import Cell, Table, mark_best, number
@@ -20,12 +17,6 @@ from piaget.report.statistics import LEVEL, spread, verdict
 MOST_KINDS = 5  # of tasks in a stream, that have a table of their own
 RATIOS = 10  # tasks in the table of forgetting ratios
 TRIALS = 10  # of the paper's other tables
-
-
-@cache
-def paper() -> dict[str, Any]:
-    """The paper's numbers of components, of tasks that reuse them, and by kinds of tasks."""
-    return json.loads(files("piaget.report").joinpath("paper.json").read_text())
 
 
 def _reported(numbers: Sequence[float] | None, digits: int = 1) -> Cell:
@@ -112,7 +103,11 @@ def subsets(contents: Contents) -> Table:
             for group in contents.on(stream):
                 _, base, algorithm = group.first.parts
                 usual = stream == "combined" and not group.variant
-                known = paper()["combined"].get(base, {}).get(algorithm, {}).get(kind) if usual else None
+                known = (
+                    component_numbers()["combined"].get(base, {}).get(algorithm, {}).get(kind)
+                    if usual
+                    else None
+                )
                 values = list(group.of(of_kind, group.unit).values())
                 judgement = verdict(values, known, TRIALS, group.higher_is_better)
                 final, theirs = number(*mean_and_error(values), group.digits), _reported(known, group.digits)
@@ -171,7 +166,7 @@ def components(contents: Contents) -> Table:
         structure, base, algorithm = group.first.parts
         if algorithm != "dynamic" and not any(run.name in tried.index for run in group.runs):
             continue
-        known = paper()["components"].get(structure, {}).get(group.stream, {}).get(base)
+        known = component_numbers()["components"].get(structure, {}).get(group.stream, {}).get(base)
         known = known if algorithm == "dynamic" and not group.variant else None
         values = list(group.of(contents.compute(metrics.components)).values())
         judgement = verdict(values, known, TRIALS, True).replace("better", "more").replace("worse", "fewer")
@@ -195,7 +190,7 @@ def reuse(contents: Contents) -> Table:
     for group in contents.groups:
         structure, base, algorithm = group.first.parts
         usual = structure == "soft-ordering" and base == "er" and not group.variant
-        known = paper()["reuse"].get(algorithm, {}).get(group.stream, []) if usual else []
+        known = component_numbers()["reuse"].get(algorithm, {}).get(group.stream, []) if usual else []
         lines = counts[counts["run"].isin(group.names)]
         for rank, tasks in lines.groupby("rank")["tasks"]:
             theirs = _reported(known[rank] if rank < len(known) else None, 2)

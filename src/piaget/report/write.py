@@ -12,7 +12,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from piaget.errors import SettingError
-from piaget.knowledge.storage import write_atomically
+from piaget.files import write_atomically
 from piaget.report import pixels
 from piaget.report.contents import Contents
 from piaget.report.describe import Describer
