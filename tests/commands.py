@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from piaget.cli import main
-from piaget.lab.executors import Work
-from piaget.lab.jobs import Job
-from piaget.lab.progress import Standing
 
 # A sweep long enough to be disturbed on its way.
 DISTURBED = (
@@ -52,33 +48,3 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: Any) -> Said:
 def rows_of(out: Path) -> dict[Path, bytes]:
     """All row files of a sweep."""
     return {path.relative_to(out): path.read_bytes() for path in out.rglob("rows.csv")}
-
-
-class Here:
-    """An executor of sweeps that runs each job at once, in this process."""
-
-    def __init__(self, workers: int = 2) -> None:
-        self.workers = workers
-        self._news: list[tuple[Job, Standing]] = []
-
-    def __enter__(self) -> Here:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-    def submit(self, work: Work, job: Job, out: Path) -> Future[None]:
-        future: Future[None] = Future()
-        try:
-            work(job, out, self._news.append)
-            future.set_result(None)
-        except Exception as error:
-            future.set_exception(error)
-        return future
-
-    def received(self) -> list[tuple[Job, Standing]]:
-        news, self._news = self._news, []
-        return news
-
-    def died(self, error: BaseException) -> bool:
-        return False

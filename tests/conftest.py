@@ -13,7 +13,8 @@ import pytest
 import torch
 
 from piaget.cli import main
-from tests.commands import DISTURBED, Here, rows_of, words
+from piaget.lab.executors import InProcess
+from tests.commands import DISTURBED, rows_of, words
 from tests.data_files import write_everything
 
 torch.set_num_threads(1)
@@ -85,7 +86,7 @@ def small_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def without_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sweeps run their jobs in this process: for tests that are about something else than workers."""
-    monkeypatch.setattr("piaget.lab.executors.Processes", Here)
+    monkeypatch.setattr("piaget.lab.executors.Processes", InProcess)
 
 
 @pytest.fixture(scope="session")
@@ -93,7 +94,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, bytes]:
     """The row files of the sweep that others disturb."""
     out = tmp_path_factory.mktemp("undisturbed")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("piaget.lab.executors.Processes", Here)
+        patch.setattr("piaget.lab.executors.Processes", InProcess)
         assert main(words(DISTURBED, out=out)) == 0
     rows = rows_of(out)
     assert len(rows) == 4

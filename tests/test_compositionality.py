@@ -25,6 +25,8 @@ class Given(SoftOrdering):
     """Structures that are not learned, but given: of each task, which component at which depth; None: all
     alike."""
 
+    name = "given"
+
     chosen: tuple = ()
 
     def draw_initial(self, generator, drawn, k):

@@ -9,7 +9,7 @@ import pytest
 from piaget.cli import main
 from piaget.lab import final_table as table, folder, making, runs as lab, sweeps as sweep
 from piaget.lab.configuration import configure
-from piaget.lab.executors import Processes
+from piaget.lab.executors import InProcess, Processes
 from piaget.lab.folder import is_done, read_description
 from piaget.lab.jobs import Job, plan, read_cohorts
 from piaget.lab.progress import Standing
@@ -17,7 +17,7 @@ from piaget.lab.row_file import read_rows
 from piaget.method.components import Dense
 from piaget.paper.names import Method
 from piaget.scoring.rows import COLUMNS
-from tests.commands import Here, in_a_process, said, words
+from tests.commands import in_a_process, said, words
 
 
 @pytest.fixture
@@ -203,7 +203,7 @@ def test_a_run_of_another_configuration_fails_alone(tmp_path):
     bad = replace(good, method=Method("er", "joint"))
     place = bad.folder(tmp_path) / "seed-0"
     folder.begin(place, replace(bad, epochs=3).configuration, 0)
-    failed = sweep.run_jobs([bad, good], tmp_path, Here(1), lambda event: None)
+    failed = sweep.run_jobs([bad, good], tmp_path, InProcess(), lambda event: None)
     assert list(failed) == [bad]
     assert "another configuration" in failed[bad]
     assert read_description(place)["status"] == "new"
@@ -228,7 +228,7 @@ def test_seeds_that_were_interrupted_together_go_on_together(tmp_path, monkeypat
     with pytest.raises(pytest.fail.Exception):
         sweep.run_job(first, tmp_path, lambda news: None)
     monkeypatch.undo()
-    assert sweep.run_jobs([job], tmp_path, Here(1), lambda event: None) == {}
+    assert sweep.run_jobs([job], tmp_path, InProcess(), lambda event: None) == {}
     together = [read_description(job.folder(tmp_path) / f"seed-{s}")["together"] for s in range(4)]
     assert together == [[0, 3], [1, 2], [1, 2], [0, 3]]
 
