@@ -10,10 +10,18 @@ from typing import Any
 import pytest
 
 import piaget
+from examples.a_gem import AGEM
+from examples.cosine_and_patience import NoProgress, WarmCosine
+from examples.der_plus_plus import DERPlusPlus
+from examples.mcnemar import McNemar
+from examples.scale_and_shift import ScaleAndShift
 from piaget.cli import main
 from piaget.lab import runs
 from piaget.lab.folder import RunFolder, read_description
 from piaget.lab.making import make_stream
+from piaget.report.contents import Contents
+from piaget.report.reading import read
+from piaget.report.tables import tables
 from tests.commands import rows_of, said
 from tests.small import binary_tasks
 
@@ -418,3 +426,25 @@ def test_a_wrong_comparison_leaves_nothing_behind(tmp_path, wrong):
     with pytest.raises(piaget.SettingError):
         piaget.lab.compare(**(call | wrong), out=tmp_path / "out", epochs=2)
     assert not (tmp_path / "out").exists()
+
+
+def test_the_examples_stand_in_a_report_beside_the_papers_methods(tmp_path):
+    """With paired statistics; from importable classes, as a sweep has them."""
+    small = {"width": 6, "initial_components": 3, "initial_tasks": 3, "algorithm": "dynamic"}
+    own: list[dict[str, Any]] = [
+        {},
+        {"adaptation": DERPlusPlus()},
+        {"adaptation": AGEM(references=4)},
+        {"structure": ScaleAndShift()},
+        {"expansion": McNemar()},
+        {"rate_schedule": WarmCosine(), "stop": NoProgress(epochs=1)},
+    ]
+    stream = ("digits", {"tasks": 4, "train_size": 20})
+    piaget.lab.compare([small | one for one in own], [stream], range(3), tmp_path, epochs=2)
+    contents = Contents(read([tmp_path]))
+    labels = " ".join(group.label for group in contents.groups)
+    assert len(contents.groups) == len(own)
+    for name in ("der++", "a-gem", "scale-and-shift", "McNemar", "WarmCosine"):
+        assert name in labels
+    (differences,) = (table for table in tables(contents) if "differences" in table.name)
+    assert len(differences.rows) == len(own) * (len(own) - 1) / 2

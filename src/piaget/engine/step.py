@@ -87,10 +87,8 @@ class Step:
             inputs._replace(touched=inputs.weight, rate=inputs.weight),  # which it is not shown
         )
         correction = over_runs(self._correct, *args) if self.cohort else self._correct(*args)
-        for name, total in standing.totals.items():
-            total.add_(
-                correction.counts[name] * inputs.weight.any(-1)
-            )  # a run without a batch counts nothing
+        for name, total in standing.totals.items():  # a run without a batch counts nothing
+            total.add_(correction.counts[name] * inputs.weight.any(-1))
         return correction.gradient
 
     def _reference(self, standing: Standing, inputs: Inputs) -> tuple[Tensors, Tensor] | None:

@@ -127,10 +127,8 @@ class Training:
         self.work = stacked(self.works) if self.cohort else self.works[0]
         self.compile = pays(stages)
         counts = self.work.counts
-        self.rate = torch.zeros(
-            (*counts.shape[:-1], 1), dtype=torch.float64, device=counts.device
-        )  # ([R,] 1)
-        self.steps = torch.zeros(counts.shape[:-1], dtype=torch.float64, device=counts.device)  # ([R])
+        self.rate = torch.zeros_like(counts.sum(-1, keepdim=True))  # ([R,] 1)
+        self.steps = torch.zeros_like(counts.sum(-1))  # ([R])
         self.passes = [[self._pass(part, hide) for hide in stages[0].passes] for part in self.work.parts]
         self.epochs = 0
         self.epochs_alike = stages[0].epochs_alike

@@ -132,10 +132,9 @@ def _build(value: Any, name: str, own: Mapping[str, Any]) -> Any:
 def _checked(value: dict[str, Any], name: str, part: Any) -> Any:
     """A part that is given again must be what it was."""
     now = to_json(part)
-    if not isinstance(now, dict) or (difference := _difference(value, now)) is None:
-        if isinstance(now, dict):
-            return part
-        difference = f"it is {part!r}"
+    difference = _difference(value, now) if isinstance(now, dict) else f"it is {part!r}"
+    if difference is None:
+        return part
     raise LoadError(
         f"{name}: the learner was made with {value.get('custom') or value.get('part')}, and what is given "
         f"differs: {difference}; pass it as it was"
