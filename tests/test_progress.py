@@ -175,9 +175,12 @@ def test_workers_do_not_outlive_the_sweep(tmp_path):
 
 
 def alive(group):
-    """Processes of a process group that are not zombies, which nobody may have waited for."""
+    """Threads of a process group that are not zombies, which nobody may have waited for.
+
+    Of each thread: the first one of a killed process may be gone while another still holds its files.
+    """
     found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
+    for path in Path("/proc").glob("[0-9]*/task/*/stat"):
         with contextlib.suppress(OSError):  # gone
             state, _, in_group = path.read_text().rpartition(")")[2].split()[:3]
             found += [path.parent.name] if state != "Z" and int(in_group) == group else []
