@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,13 +13,14 @@ from torch import Tensor
 
 from piaget.data.encoding import Encoding, Scaling
 from piaget.data.tasks import Kind, Split, Task
+from piaget.errors import NotFinite
 from piaget.method.adaptation import Memory
 from piaget.method.components import Shape
 from piaget.method.model import Model
 from piaget.method.objective import output_width
 from piaget.method.parameters import Moments, Params, Role, SharedParams, TaskParams
 from piaget.method.settings import Settings
-from piaget.method.trees import Tensors
+from piaget.method.trees import Tensors, check_finite
 
 
 @dataclass
@@ -101,6 +103,7 @@ class State:
         """Takes over what training changed, up to this epoch of the task."""
         progress = self.progress
         assert progress is not None
+        self._check(update)
         for role, (params, moments) in update.groups.items():
             if role == "components":
                 self.components, self.moments = params, moments
@@ -124,6 +127,23 @@ class State:
         progress.counts = progress.counts | sums
         progress.epoch, progress.generator = epoch, self.generator.get_state()
 
+    def _check(self, update: Update) -> None:
+        """Nothing that is not finite is taken over."""
+        old = {
+            "components": self.components,
+            "candidate": {name: p[-1] for name, p in self.components.items()},
+            "shared encoder": self.shared.encoder,
+            "shared decoder": self.shared.decoder,
+        }
+        for role, changed in update.groups.items():
+            _check_group(f"of the {role}", changed, old[role])
+        for name, groups in update.tasks.items():
+            for role, changed in groups.items():
+                own = getattr(self.records[name].params, role)
+                _check_group(f"of the {role} of task {name!r}", changed, own)
+        if not all(map(math.isfinite, update.counts.values())):
+            raise NotFinite(f"the adaptation's counts, {update.counts}, are not finite")
+
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """All or nothing: an exception inside (an interrupt, too) puts everything back.
@@ -146,6 +166,16 @@ class State:
                 d.update(items)
             self.generator.set_state(generator)
             raise
+
+
+def _check_group(whose: str, changed: tuple[Tensors, Moments], old: Tensors) -> None:
+    """A structure may have infinite parameters from the start (logits of components that are not used): those
+    stay as they are."""
+    params, moments = changed
+    for name, new in params.items():
+        if not bool((torch.isfinite(new) | (new == old[name])).all()):
+            raise NotFinite(f"parameters {whose} are not finite")
+    check_finite(f"moments {whose}", moments)
 
 
 def _with_last(stack: Tensor, last: Tensor) -> Tensor:
