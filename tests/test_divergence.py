@@ -11,7 +11,7 @@ import piaget
 from piaget.knowledge.snapshot import describe
 from piaget.knowledge.storage import flatten
 from piaget.method import adaptation
-from piaget.method.curvature import draw_labels
+from piaget.method.curvature import draw_labels, sample_gradients
 from tests.small import binary_tasks, make_task, mixed_tasks
 
 SMALL: dict[str, Any] = {"components": piaget.Dense(6), "initial_components": 2, "epochs": 4}
@@ -32,7 +32,9 @@ def is_sound(learner):
 
 def large(task: piaget.Task, factor: float, splits: tuple[str, ...]) -> piaget.Task:
     """The task, with inputs so large that computing with them overflows."""
-    changed = {name: piaget.Split(getattr(task, name).x * factor, getattr(task, name).y) for name in splits}
+    changed: Any = {
+        name: piaget.Split(getattr(task, name).x * factor, getattr(task, name).y) for name in splits
+    }
     return replace(task, **changed)
 
 
@@ -70,7 +72,7 @@ def test_the_state_is_the_last_finite_one():
     for task in good[:2]:
         learner.learn(task)
     before = learner.predict_proba(good[0].test.x, "task 0")
-    with pytest.raises(piaget.Diverged, match="'bad' diverged: .*'assimilation'"):
+    with pytest.raises(piaget.Diverged, match=r"'bad' diverged: .*'assimilation'"):
         learner.learn(bad, every=1)
     assert is_sound(learner)
     assert (learner.predict_proba(good[0].test.x, "task 0") == before).all()
@@ -160,7 +162,7 @@ def test_a_cohort_of_which_all_diverge():
     cohort = piaget.Cohort([piaget.Learner(**SMALL, learning_rate=1e30, seed=seed) for seed in range(2)])
     tasks = mixed_tasks(2, n=20)
     cohort.learn([tasks[0]] * 2)
-    with pytest.raises(piaget.Diverged, match="seed 0.*likewise the seeds 1"):
+    with pytest.raises(piaget.Diverged, match=r"seed 0.*likewise the seeds 1"):
         cohort.learn([tasks[1]] * 2)
 
 
@@ -221,8 +223,7 @@ def test_predictions_are_never_made_of_nan():
 
 
 def test_curvature_that_overflows(monkeypatch):
-    gradients = adaptation.sample_gradients
-    huge = lambda *args: {name: g * 1e25 for name, g in gradients(*args).items()}  # noqa: E731
+    huge = lambda *args: {n: g * 1e25 for n, g in sample_gradients(*args).items()}  # noqa: E731
     monkeypatch.setattr(adaptation, "sample_gradients", huge)
     learner = piaget.Learner(**SMALL, adaptation="ewc")
     tasks = mixed_tasks(2, n=20)
