@@ -56,6 +56,20 @@ class Cohort:
         """
         if len(tasks) != len(self.learners):
             raise SettingError(f"{len(tasks)} tasks for {len(self.learners)} learners")
+        with contextlib.ExitStack() as busy:
+            for learner in self.learners:
+                busy.enter_context(learner.busy())
+            return self._learn(tasks, evaluate_on, every, on_epoch, on_row, keeper)
+
+    def _learn(
+        self,
+        tasks: Sequence[Task],
+        evaluate_on: Sequence[Iterable[Task]] | None,
+        every: int | None,
+        on_epoch: OnEpoch | None,
+        on_row: OnRow | None,
+        keeper: CohortKeeper | None,
+    ) -> list[list[Row]]:
         pairs = list(zip(self.learners, tasks, strict=True))
         # After an interruption some runs may have finished the task already: they are only evaluated.
         finished = [task.name in learner.tasks for learner, task in pairs]
@@ -74,16 +88,9 @@ class Cohort:
             for i, (learner, task) in enumerate(pairs)
             if not finished[i]
         }
-        with contextlib.ExitStack() as busy:
-            for i in runs:
-                busy.enter_context(self.learners[i].busy())
-            places = list(runs)
-            set_aside = (
-                None
-                if keeper is None
-                else lambda run, error: keeper.diverged(self.learners[places[run]], error)
-            )
-            rows = advance(list(runs.values()), keeper, set_aside)
+        learners = [self.learners[i] for i in runs]
+        set_aside = None if keeper is None else lambda run, error: keeper.diverged(learners[run], error)
+        rows = advance(list(runs.values()), keeper, set_aside)
         for i, new in zip(runs, rows, strict=True):
             results[i] = new
         return results

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -76,7 +78,10 @@ class Update:
 
 @dataclass
 class State:
-    """All that a learner knows. Tensors in it are replaced, never written into."""
+    """All that a learner knows. Tensors in it are replaced, never written into.
+
+    One thread may change it while others look at snapshots of it: changes and snapshots hold its lock.
+    """
 
     generator: torch.Generator
     components: Tensors = field(default_factory=dict)  # stacked (k, ...); empty before initialization
@@ -88,6 +93,28 @@ class State:
     pending: dict[str, Task] = field(default_factory=dict)
     progress: Progress | None = None
     steps: int = 0  # batches x passes that were trained in all
+
+    def __post_init__(self) -> None:
+        self.lock = threading.RLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "lock"}
+
+    def __setstate__(self, fields: dict[str, Any]) -> None:
+        vars(self).update(fields)
+        self.lock = threading.RLock()  # a copy has its own
+
+    def snapshot(self) -> State:
+        """The state as it is at this moment, whatever becomes of this one."""
+        with self.lock:
+            still = copy.copy(self)
+            still.generator = torch.Generator()
+            still.generator.set_state(self.generator.get_state())
+            still.records, still.pending = dict(self.records), dict(self.pending)
+            if self.progress is not None:  # only records of tasks that are being learned change
+                still.records |= {name: copy.copy(self.records[name]) for name in self.progress.tasks}
+                still.progress = replace(self.progress, moments=dict(self.progress.moments))
+            return still
 
     @property
     def k(self) -> int:
@@ -146,10 +173,14 @@ class State:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All or nothing: an exception inside (an interrupt, too) puts everything back.
+        """All or nothing: an exception inside (an interrupt, too) puts everything back, and no other thread
+        sees the state in between."""
+        with self.lock, self._restored_after_errors():
+            yield
 
-        Tensors in the state are replaced, never written into; so shallow copies are enough.
-        """
+    @contextmanager
+    def _restored_after_errors(self) -> Iterator[None]:
+        """Tensors in the state are replaced, never written into; so shallow copies are enough."""
         kept: list[tuple[Any, Any]] = [(x, dict(vars(x))) for x in (self, *self.records.values())]
         inner: list[tuple[Any, Any]] = [(d, dict(d)) for d in (self.records, self.pending)]
         if self.progress is not None:
