@@ -369,3 +369,46 @@ def test_names_in_tables():
     assert r"| a\|b \| x \| | 2.0 |" in marked
     assert r"## a\|b" in marked
     assert escaped("two_words _and_ *more*") == r"two_words \_and\_ \*more\*"
+
+
+# --- runs that diverge ----------------------------------------------------------------------------------
+
+DIVERGING = words("run digits --epochs 3 --every 1 --option tasks=5 --option train_size=20 --quiet --seeds 0-2")
+
+
+@pytest.fixture
+def second_diverges(monkeypatch):
+    """The run of seed 1, at the second epoch of its fifth task."""
+    take = State.take
+
+    def taking(state, update, epoch):
+        progress = state.progress
+        if progress is not None and progress.tasks == ["digits-04"] and epoch == 2 and state in marked:
+            raise Diverged("numbers that are not finite", "digits-04", "assimilation", epoch, 1)
+        take(state, update, epoch)
+
+    marked: list[State] = []
+    made = Learner.__init__
+
+    def init(self, *parts, **settings):
+        made(self, *parts, **settings)
+        marked.extend([self.state] if self.settings.seed == 1 else [])
+
+    monkeypatch.setattr(State, "__hash__", object.__hash__, raising=False)
+    monkeypatch.setattr(State, "__eq__", object.__eq__)
+    monkeypatch.setattr(Learner, "__init__", init)
+    monkeypatch.setattr(State, "take", taking)
+
+
+def test_a_rate_that_is_too_large(tmp_path, capsys):
+    code, out, err = said(capsys, *DIVERGING, "--learning-rate", "1e30", "--out", tmp_path)
+    assert code == 1
+    assert err.count("failed: diverged:") == 3
+    assert "learning_rate" in err
+    assert "Traceback" not in err
+    code, text, _ = said(capsys, "status", tmp_path, "--json")
+    assert json.loads(text)["counts"] == {"failed: diverged": 3}
+    assert not list(tmp_path.rglob("checkpoint"))
+    began = (tmp_path / "seed-0" / "log.txt").read_text()
+    assert said(capsys, *DIVERGING, "--learning-rate", "1e30", "--out", tmp_path).code == 1
+    assert (tmp_path / "seed-0" / "log.txt").read_text() == began  # not tried again

@@ -12,6 +12,14 @@ from piaget.method.objective import output_width
 from piaget.method.settings import Settings
 
 
+def check_is_task(task: object) -> None:
+    """Raises an error if it is something else."""
+    if not isinstance(task, Task):
+        raise TaskError(
+            f"a {type(task).__name__} is no task; expected piaget.Task (Task.from_arrays makes one)"
+        )
+
+
 def check_task(settings: Settings, state: State, task: Task, expanding: bool) -> None:
     """Raises an error that names the task, if it cannot be learned (`expanding`: with expansion)."""
     where = f"task {task.name!r}"
