@@ -8,6 +8,7 @@ import shutil
 import sys
 import traceback
 import warnings
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pandas as pd
 import pytest
 
 from piaget.cli import main
+from piaget.data.tasks import Split
 from piaget.errors import DataError, DataNote, LoadError
 from piaget.files import read_json, write_json
 from piaget.lab import runs as lab
@@ -373,35 +375,13 @@ def test_names_in_tables():
 
 # --- runs that diverge ----------------------------------------------------------------------------------
 
-DIVERGING = words("run digits --epochs 3 --every 1 --option tasks=5 --option train_size=20 --quiet --seeds 0-2")
-
-
-@pytest.fixture
-def second_diverges(monkeypatch):
-    """The run of seed 1, at the second epoch of its fifth task."""
-    take = State.take
-
-    def taking(state, update, epoch):
-        progress = state.progress
-        if progress is not None and progress.tasks == ["digits-04"] and epoch == 2 and state in marked:
-            raise Diverged("numbers that are not finite", "digits-04", "assimilation", epoch, 1)
-        take(state, update, epoch)
-
-    marked: list[State] = []
-    made = Learner.__init__
-
-    def init(self, *parts, **settings):
-        made(self, *parts, **settings)
-        marked.extend([self.state] if self.settings.seed == 1 else [])
-
-    monkeypatch.setattr(State, "__hash__", object.__hash__, raising=False)
-    monkeypatch.setattr(State, "__eq__", object.__eq__)
-    monkeypatch.setattr(Learner, "__init__", init)
-    monkeypatch.setattr(State, "take", taking)
+DIVERGING = words(
+    "run digits --epochs 3 --every 1 --option tasks=5 --option train_size=20 --quiet --seeds 0-2"
+)
 
 
 def test_a_rate_that_is_too_large(tmp_path, capsys):
-    code, out, err = said(capsys, *DIVERGING, "--learning-rate", "1e30", "--out", tmp_path)
+    code, _, err = said(capsys, *DIVERGING, "--learning-rate", "1e30", "--out", tmp_path)
     assert code == 1
     assert err.count("failed: diverged:") == 3
     assert "learning_rate" in err
@@ -412,3 +392,41 @@ def test_a_rate_that_is_too_large(tmp_path, capsys):
     began = (tmp_path / "seed-0" / "log.txt").read_text()
     assert said(capsys, *DIVERGING, "--learning-rate", "1e30", "--out", tmp_path).code == 1
     assert (tmp_path / "seed-0" / "log.txt").read_text() == began  # not tried again
+
+
+def diverging(config):
+    """The second run meets inputs as its fourth task, of which three are initial, that no network bears."""
+    learners, streams = make(config, [0, 1, 2], None)
+    tasks = [list(stream) for stream in streams]
+    task = tasks[1][3]
+    tasks[1][3] = replace(task, train=Split(task.train.x.float() * 1e37, task.train.y))
+    return learners, tasks
+
+
+def test_one_of_three_diverges(tmp_path):
+    """The others go on, with the same bytes after an interruption."""
+    config = configuration(
+        epochs=4, every=1, options={"tasks": 5, "train_size": 20}, settings={"initial_tasks": 3}
+    )
+    learners, streams = diverging(config)
+    lab.run(learners, streams, tmp_path / "whole", config)
+    statuses = [read_description(tmp_path / "whole" / f"seed-{seed}")["status"] for seed in range(3)]
+    assert statuses == ["done", "failed: diverged", "done"]
+    lost = read_description(tmp_path / "whole" / "seed-1")
+    assert "digits-03" in lost["error"]
+    assert {row["trained"] for row in RunFolder(tmp_path / "whole" / "seed-1").rows()} == {"digits-02"}
+    before = []
+    for after in (3, 5, 9):  # times that something was kept: before it diverged, and afterwards
+        out = tmp_path / str(after)
+        learners, streams = diverging(config)
+        stopped(partial(lab.run, learners, streams, out, config), after)
+        far = RunFolder(out / "seed-0").how_far
+        before.append(far is not None and not far.diverged)
+        learners, streams = diverging(config)
+        lab.run(learners, streams, out, config)
+        assert contents(out, [0, 2]) == contents(tmp_path / "whole", [0, 2])
+        assert read_description(out / "seed-1")["error"] == lost["error"]
+        rows = [(where / "seed-1" / "rows.csv").read_bytes() for where in (out, tmp_path / "whole")]
+        assert rows[0] == rows[1]
+    assert True in before
+    assert False in before
