@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from piaget.data.encoding import Scaling
-from piaget.data.tasks import Kind, Task, check_fractions
+from piaget.data.plain import Fractions, check_fractions, check_seed
+from piaget.data.tasks import Kind, Task
 from piaget.errors import DataError, DataNote, SettingError
 from piaget.extras import need
 from piaget.streams.cuts import (
-    Fractions,
     Rows,
-    check_seed,
     divide,
     draw_classes,
     make_task,
@@ -50,8 +49,8 @@ def from_folder(
     root = Path(folder)
     if not root.is_dir():
         raise DataError(f"{root} does not exist, or is no folder")
-    check_fractions(fractions)
-    check_seed(seed)
+    fractions = check_fractions(fractions)
+    seed = check_seed(seed)
     if size is not None and (not isinstance(size, tuple | list) or len(size) != 2 or min(size) < 1):
         raise SettingError(f"size={size!r}; expected (height, width) in pixels")
     rng, stream = np.random.default_rng(seed), name or root.resolve().name
