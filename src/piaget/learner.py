@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, Unpack
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from piaget.data.arrays import as_labels
 from piaget.data.columns import as_text
 from piaget.data.encoding import Encoding
 from piaget.data.tasks import Task
@@ -184,7 +184,7 @@ class Learner:
         record, out = network.record, network.outputs(network.inputs(x))
         answer = record.scaling.values(objective.predict(record.kind, out).cpu())
         if record.labels is not None:
-            return np.asarray(record.labels)[answer.numpy()]
+            return as_labels(record.labels)[answer.numpy()]
         return answer if isinstance(x, Tensor) else answer.numpy()
 
     def predict_proba(self, x: Any, task: str | Task) -> Any:

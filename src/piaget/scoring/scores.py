@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from piaget.data.arrays import as_tensor
 from piaget.data.columns import is_table
 from piaget.data.tasks import Split
 from piaget.errors import NotFinite, TaskError
@@ -40,10 +40,7 @@ class TaskNetwork:
         record, where = self.record, f"task {self.record.name!r}"
         if record.encoding is not None and is_table(x):
             x = record.encoding.encode(x)
-        try:
-            inputs = torch.as_tensor(x if isinstance(x, Tensor) else np.asarray(x))
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise TaskError(f"{where}: inputs are no array of numbers: {error}") from error
+        inputs = as_tensor(where, x, "fiub")
         if tuple(inputs.shape[1:]) != tuple(record.input_shape):
             raise TaskError(
                 f"{where}: inputs have shape {tuple(inputs.shape)}; expected "
@@ -56,7 +53,10 @@ class TaskNetwork:
             )
         inputs = record.scaling.inputs(inputs, self.settings.device, self.settings.torch_dtype)
         if not bool(torch.isfinite(inputs).all()):
-            raise TaskError(f"{where}: NaN or infinite inputs; expected finite numbers")
+            raise TaskError(
+                f"{where}: inputs are NaN, infinite, or too large for {self.settings.dtype}; expected finite "
+                "numbers"
+            )
         return inputs
 
     def outputs(self, x: Tensor) -> Tensor:
