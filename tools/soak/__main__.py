@@ -64,7 +64,7 @@ class Soak:
         try:
             living.go(rng.randint(2, 3 if scenario.spawned else 8), self.damages)
         except Failure as failure:
-            story = [*life.kills, *life.damages]
+            story = "; ".join(living.story)
             raise Failure(
                 f"life {number}, {scenario.name}: {failure}\nin {folder}\nafter {story}"
             ) from failure
@@ -135,13 +135,14 @@ def _do_all(
             connection.send(following)
             busy.append(connection)
     while busy:
-        for ready in wait(busy):
-            answer = ready.recv()  # type: ignore[union-attr]
+        ready_ones = wait(busy)
+        for ready in [connection for connection in busy if connection in ready_ones]:
+            answer = ready.recv()
             if isinstance(answer, Exception):
                 raise answer
             busy.remove(ready)
             if (answer is None or more(answer)) and (following := next(orders, None)) is not None:
-                ready.send(following)  # type: ignore[union-attr]
+                ready.send(following)
                 busy.append(ready)
 
 
@@ -185,7 +186,8 @@ def _again(options: argparse.Namespace, failure: Failure) -> str:
     number = str(failure).removeprefix("life ").partition(",")[0]
     only = f" --only {shlex.join(options.only)}" if options.only else ""
     life = f" --life {number}" if number.isdigit() else ""
-    return f"python -m tools.soak --seed {options.seed} --damages {options.damages} --out {options.out}{only}{life}"
+    plan = f"--seed {options.seed} --damages {options.damages} --out {options.out}"
+    return f"python -m tools.soak {plan}{only}{life}"
 
 
 def _warm(out: Path) -> None:
@@ -199,7 +201,6 @@ def _warm(out: Path) -> None:
     import piaget.lab.making
     import piaget.lab.runs
     import piaget.lab.sweeps
-    import piaget.streams
 
     torch.set_num_threads(1)
 

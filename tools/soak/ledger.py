@@ -118,8 +118,8 @@ def page(found: Mapping[str, Any]) -> str:
     """The result as docs/reliability.md has it."""
     used = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
     head = (
-        f"{found['date']}, {used}, seed {found['seed']}: **{found['kills']:,} kills** and {found['damages']:,} damaged "
-        f"files in {found['lives']:,} lives, {found['failures']} failures."
+        f"{found['date']}, {used}, seed {found['seed']}: **{found['kills']:,} kills** and "
+        f"{found['damages']:,} damaged files in {found['lives']:,} lives, {found['failures']} failures."
     )
     lines = ["| scenario | lives | kills | damaged files | mended | refused |", "|---|---|---|---|---|---|"]
     for row in found["scenarios"]:

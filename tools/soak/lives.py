@@ -120,6 +120,7 @@ class Living:
         self.out, self.words = folder / "out", scenario.words(table, folder / "out")
         self.limit = 60 + 20 * original.seconds
         self.hurt: list[tuple[Damage, dict[str, str]]] = []  # with their records
+        self.story: list[str] = []
 
     def go(self, kills: int, damages: float) -> Life:
         """From start to end; kills: so many, if the command lives long enough; damages: their probability."""
@@ -205,6 +206,7 @@ class Living:
                 target = "parent"
         start.send(signal.Signals[name], pid, target == "group")
         self.life.kills.append({"signal": name, "target": target, "stage": where})
+        self.story.append(f"{name} to {target} in {where}")
         if (
             target != "worker" and name != "SIGKILL" and self.rng.random() < 0.3
         ):  # as when a system shuts down
@@ -229,6 +231,7 @@ class Living:
             return
         record = {"kind": hurt.kind, "file": _kind_of_file(hurt.path), "outcome": "mended"}
         self.life.damages.append(record)
+        self.story.append(f"{hurt.path.relative_to(self.out)} {hurt.kind}")
         self.hurt.append((hurt, record))
 
     def _forget(self) -> None:

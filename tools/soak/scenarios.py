@@ -53,8 +53,8 @@ ALL = (
     ),
     Scenario(
         "joint, linear, er",
-        "run digits --option tasks=6 --option train_size=40 --structure linear --algorithm joint --adaptation er"
-        " --epochs 40 --every 10 --quiet",
+        "run digits --option tasks=6 --option train_size=40 --epochs 40 --every 10 --quiet --structure linear"
+        " --algorithm joint --adaptation er",
     ),
     Scenario(
         "no components, monolithic, ewc",

@@ -1,10 +1,11 @@
 """Starting a command in a fork of this process, which has imported everything; and ending it by signals.
 
-This process is to be alone with the command's processes (`take_orphans`): all that descends from it is theirs.
+This process is alone with the command's processes (`take_orphans`): all that descends from it is theirs.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import multiprocessing
 import os
@@ -65,10 +66,8 @@ class Start:
 
     def send(self, number: int, pid: int, group: bool = False) -> None:
         """A signal, to a process or to the command's group; it may be gone already."""
-        try:
+        with contextlib.suppress(ProcessLookupError):
             (os.killpg if group else os.kill)(pid, number)
-        except ProcessLookupError:
-            pass
 
     def gone(self, within: float) -> bool:
         """Waits for the end of all processes; whether it came in time."""
