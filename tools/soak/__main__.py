@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import itertools
 import multiprocessing
 import os
@@ -194,13 +195,9 @@ def _warm(out: Path) -> None:
     """Imports all that commands need, once; what is compiled is kept in the soak's folder."""
     cache = out.absolute() / "cache"
     os.environ |= {"XDG_CACHE_HOME": str(cache), "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor")}
-    import pandas  # noqa: F401
+    for name in ("pandas", "piaget.cli.run", "piaget.lab.making", "piaget.lab.runs", "piaget.lab.sweeps"):
+        importlib.import_module(name)
     import torch
-
-    import piaget.cli.run
-    import piaget.lab.making
-    import piaget.lab.runs
-    import piaget.lab.sweeps
 
     torch.set_num_threads(1)
 
