@@ -14,7 +14,18 @@ from piaget.scoring.rows import COLUMNS, Row
 from tests.small import make_row
 
 HEADER = (",".join(COLUMNS) + "\n").encode()
-CONFIGURATION = {"stream": "s", "epochs": None, "settings": {"width": 64, "a.b": [1, 2]}, "seed": 0}
+CONFIGURATION = {
+    "stream": "s",
+    "table": None,
+    "options": {},
+    "structure": "soft-ordering",
+    "adaptation": "er",
+    "algorithm": "joint",
+    "epochs": None,
+    "every": None,
+    "settings": {"width": 64, "a.b": [1, 2]},
+    "seed": 0,
+}
 
 
 def row(

@@ -173,11 +173,13 @@ def test_names_stay_apart(odd):
 
 def test_folders_that_cannot_be_exported(tmp_path):
     def refused(*what):
-        with pytest.raises(LoadError) as caught:
-            Exporter(tmp_path, Memory()).update()
-        assert all(part in str(caught.value) for part in what), caught.value
+        exporter = Exporter(tmp_path, Memory())
+        assert exporter.update() == 0
+        (said,) = exporter.damaged.values()
+        assert all(part in said for part in what), said
 
-    refused(str(tmp_path), "holds no runs")
+    with pytest.raises(LoadError, match="holds no runs"):
+        Exporter(tmp_path, Memory()).update()
     folder = make_run(tmp_path / "run", FIRST)
     good = (folder / "rows.csv").read_bytes()
     (folder / "rows.csv").write_bytes(good + b"s,m,0,t2,ten,joint,t0,test,accuracy,0.5\n")
@@ -193,7 +195,16 @@ def test_folders_that_cannot_be_exported(tmp_path):
     (folder / "export-memory.json").write_text("{")
     refused("export-memory.json", "damaged")
     (folder / "run.json").write_text("{")
-    refused("run.json", "cannot be read")
+    refused("run.json", "is damaged")
+
+
+def test_a_damaged_run_does_not_keep_the_others(tmp_path):
+    make_run(tmp_path / "a", FIRST)
+    make_run(tmp_path / "b", FIRST)
+    (tmp_path / "a" / "run.json").write_text("[" * 100_000)
+    exporter = Exporter(tmp_path, Memory())
+    assert exporter.update() == len(FIRST)
+    assert list(exporter.damaged) == [tmp_path / "a"]
 
 
 def test_a_run_without_rows_yet(tmp_path):

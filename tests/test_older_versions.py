@@ -16,7 +16,7 @@ import pytest
 import torch
 
 import piaget
-from piaget.lab.row_file import read_rows
+from piaget.lab.folder import runs_below
 from piaget.scoring.rows import COLUMNS, Row
 from tests.commands import said, words
 from tests.small import make_task
@@ -87,7 +87,7 @@ def copied(name: str, tmp_path: Path) -> Path:
 
 
 def rows_of(out: Path) -> list[Row]:
-    rows = list(read_rows(sorted(out.rglob("rows.csv"))))
+    rows = [row for run in runs_below(out) for row in run.rows()]
     assert all(row.keys() == set(COLUMNS) for row in rows)
     return rows
 

@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from piaget.cli import main
-from piaget.lab.checkpoint import how_far
+from piaget.lab.folder import RunFolder
+from piaget.lab.kept import how_far
 from piaget.lab.progress import Tracker, duration, score
-from piaget.lab.row_file import read_rows
 from piaget.scoring.watch import EpochReport
 from tests.commands import command, words
 
@@ -117,7 +117,7 @@ def test_json_of_a_sweep(tmp_path, capsys):
 def test_the_log(tmp_path):
     assert main([*RUN, "--quiet", "--seeds", "0-1", "--out", str(tmp_path)]) == 0
     for seed in (0, 1):  # each run's own scores
-        last = list(read_rows([tmp_path / f"seed-{seed}" / "rows.csv"]))
+        last = list(RunFolder(tmp_path / f"seed-{seed}").rows())
         tests = [r["value"] for r in last if (r["evaluated"], r["metric"]) == ("digits-05", "accuracy")]
         log = (tmp_path / f"seed-{seed}" / "log.txt").read_text()
         assert f"digits-05: accuracy {100 * tests[-1]:.1f} % on it" in log

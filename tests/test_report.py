@@ -18,7 +18,7 @@ from piaget.cli import main
 from piaget.errors import LoadError, SettingError
 from piaget.lab import final_table
 from piaget.lab.configuration import configure
-from piaget.lab.row_file import read_rows
+from piaget.lab.folder import note, read_description, runs_below
 from piaget.learner import Learner
 from piaget.paper.names import ALGORITHMS
 from piaget.report import explorer, forms
@@ -85,8 +85,8 @@ def test_everything_is_written(report):
 
 def test_final_performance_is_what_the_lab_has(results, report):
     """By another implementation, from the same rows."""
-    files = sorted(results.rglob("rows.csv"))
-    expected = {(l.base, l.algorithm): l for l in final_table.lines(read_rows(files))}
+    rows = [row for run in runs_below(results) for row in run.rows()]
+    expected = {(l.base, l.algorithm): l for l in final_table.lines(rows)}
     for line in of_csv(report, "final"):
         base, _, algorithm = line["method"].partition(" [")[0].partition(" ")
         known = expected[base.lower(), {label: name for name, label in ALGORITHMS.items()}[algorithm]]
@@ -159,17 +159,15 @@ def test_the_terminal_shows_the_first_tables(results, tmp_path, capsys):
 
 @pytest.fixture
 def copy(results, tmp_path):
+    """Which a test may edit: without the hash of rows, as if version 0.1 had written them."""
     shutil.copytree(results, tmp_path / "runs", ignore=shutil.ignore_patterns("report"))
+    for path in (tmp_path / "runs").rglob("run.json"):
+        note(path.parent, rows=None)
     return tmp_path / "runs"
 
 
 def some_run(copy, word="dynamic"):
     return next(path.parent for path in sorted(copy.rglob("run.json")) if word in str(path))
-
-
-def note(path, **changes):
-    described = json.loads((path / "run.json").read_text())
-    (path / "run.json").write_text(json.dumps(described | changes))
 
 
 def test_an_unfinished_run(copy, capsys):
@@ -259,7 +257,7 @@ def test_damaged_runs_are_left_out_with_a_note(copy, capsys):
     assert main(["report", str(copy)]) == 0
     printed = capsys.readouterr().err
     assert printed.count("left out") == 4
-    assert "run.json cannot be read" in printed
+    assert "run.json is damaged" in printed
     assert "expected stream, method" in printed
     assert "has no scores yet" in printed
 
@@ -306,8 +304,8 @@ def test_missing_packages_are_named(results, monkeypatch, capsys):
 
 
 def test_rows_must_be_rows(tmp_path):
-    with pytest.raises(LoadError, match="cannot be read"):
-        read_table(tmp_path / "rows.csv")
+    with pytest.raises(LoadError, match="is no file of rows"):
+        read_table(tmp_path / "rows.csv", b"")
     with pytest.raises(SettingError, match="no run in"):
         read([tmp_path])
 
@@ -325,12 +323,10 @@ def test_runs_of_version_0_1_have_the_tables_that_it_made(name):
 
 def test_rows_are_read_as_the_contract_says(results):
     """Also those of version 0.1, by another implementation."""
-    for path in [*OLD.rglob("rows.csv"), *results.rglob("rows.csv")]:
-        frame = read_table(path).astype(object)
+    for run in [*runs_below(OLD), *runs_below(results)]:
+        frame = read_table(run.rows_file, run.row_text()).astype(object)
         rows = frame.where(frame.notna(), None).to_dict("records")
-        expected = [
-            row | {"value": None if math.isnan(row["value"]) else row["value"]} for row in read_rows([path])
-        ]
+        expected = [row | {"value": None if math.isnan(row["value"]) else row["value"]} for row in run.rows()]
         assert rows == expected
 
 
@@ -343,10 +339,10 @@ def renamed(source, target, method):
     for path in target.rglob("rows.csv"):
         path.write_text(re.sub(r"soft-ordering/nft/\w+", method, path.read_text()))
     for path in target.rglob("run.json"):
-        described = json.loads(path.read_text())
+        described = read_description(path.parent)
         described["configuration"] |= {"adaptation": "mypackage.mod:Mine", "algorithm": "mypackage.mod:rule"}
         described["learner"]["algorithm"]["expansion"] = {"part": "McNemar", "level": 0.05}
-        path.write_text(json.dumps(described))
+        note(path.parent, **described)
 
 
 def test_ones_own_methods_stand_beside_the_papers(copy, monkeypatch):

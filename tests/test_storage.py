@@ -219,7 +219,7 @@ def test_resuming_with_another_task_of_the_same_name_is_refused():
 
     with pytest.raises(Killed):
         learner.learn(tasks[2], on_epoch=kill)
-    with pytest.raises(piaget.TaskError, match="'task 2': its training data is not that"):
+    with pytest.raises(piaget.TaskError, match="'task 2': its data is not that"):
         learner.learn(dataclasses.replace(tasks[3], name="task 2"))
     learner.learn(tasks[2])
 

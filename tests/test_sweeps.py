@@ -13,7 +13,6 @@ from piaget.lab.executors import InProcess, Processes
 from piaget.lab.folder import is_done, read_description
 from piaget.lab.jobs import Job, plan, read_cohorts
 from piaget.lab.progress import Standing
-from piaget.lab.row_file import read_rows
 from piaget.method.components import Dense
 from piaget.paper.names import Method
 from piaget.scoring.rows import COLUMNS
@@ -32,11 +31,11 @@ def tiny(monkeypatch):
 def test_a_job_leaves_its_rows(tmp_path, tiny):
     events: list[tuple[Job, Standing]] = []
     sweep.run_job(tiny, tmp_path, events.append)
-    paths = sweep.row_files(tiny, tmp_path)
+    runs = sweep.runs_of(tiny, tmp_path)
     folder = tmp_path / "objects-random" / "soft-ordering_er_dynamic_epochs-2"
-    assert paths == [folder / "seed-0" / "rows.csv", folder / "seed-1" / "rows.csv"]
-    assert all(is_done(path.parent) for path in paths)
-    rows = list(read_rows(paths))
+    assert [run.path for run in runs] == [folder / "seed-0", folder / "seed-1"]
+    assert all(is_done(run.path) for run in runs)
+    rows = [row for run in runs for row in run.rows()]
     assert tuple(rows[0]) == COLUMNS
     assert {r["seed"] for r in rows} == {0, 1}
     assert {r["evaluated"] for r in rows if r["trained"] == "objects-05" and r["metric"] == "accuracy"} == {

@@ -24,6 +24,10 @@ class LoadError(PiagetError):
     """A folder does not hold a learner that can be loaded."""
 
 
+class Diverged(PiagetError):
+    """Numbers grew beyond all bounds while a task was learned."""
+
+
 class DataError(PiagetError):
     """A data file or table that is missing, damaged, or not what is expected."""
 

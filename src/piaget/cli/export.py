@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import shlex
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,7 +84,9 @@ def _export(options: argparse.Namespace, sink: Sink, look: str) -> int:
             sent = exporter.update()
             if sent:
                 _report(exporter, sent)
-    return 0
+        for error in exporter.damaged.values():
+            print(f"piaget: left out: {error}", file=sys.stderr)
+    return 1 if exporter.damaged else 0
 
 
 def _report(exporter: Exporter, sent: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,13 +47,13 @@ def _resume(options: argparse.Namespace) -> int:
     from piaget.errors import LoadError, SettingError
     from piaget.lab.folder import no_runs, runs_below, runs_in
     from piaget.lab.jobs import FILE, read_cohorts
-    from piaget.lab.sweeps import all_done
+    from piaget.lab.sweeps import all_ended
 
     if jobs := read_cohorts(options.out):
         options.changes = []
         if options.data_dir is not None:
             jobs = [replace(job, data_dir=str(options.data_dir.absolute())) for job in jobs]
-        left = [job.configuration for job in jobs if not all_done(job, options.out)]
+        left = [job.configuration for job in jobs if not all_ended(job, options.out)]
         return sweep.go(jobs, options, _code(options, [job.configuration for job in jobs], left))
     for flag in ("workers", "executor", "cohort", "address"):
         if getattr(options, flag) is not None:
@@ -68,16 +69,28 @@ def _resume(options: argparse.Namespace) -> int:
 
 
 def _resume_runs(runs: list[RunFolder], options: argparse.Namespace) -> int:
-    """The runs of one command."""
+    """The runs of one command. One that cannot be read does not keep the others."""
+    from piaget.errors import LoadError
+    from piaget.lab.folder import has_ended
+
+    damaged: dict[Path, LoadError] = {}
+    for one in runs:
+        try:
+            _ = one.description
+        except LoadError as error:
+            damaged[one.path] = error
+            print(f"piaget: left out: {error}", file=sys.stderr)
+    runs = [one for one in runs if one.path not in damaged]
+    if not runs:
+        raise LoadError(f"{options.out}: no run can be read")
     if options.data_dir is None and runs[0].description.get("data_dir"):
         options.data_dir = Path(runs[0].description["data_dir"])
     seeds = [one.configuration["seed"] for one in runs]
     configuration = {name: value for name, value in runs[0].configuration.items() if name != "seed"}
-    done = all(one.status == "done" for one in runs)
-    code = _code(options, [configuration], [] if done else [configuration])
-    if done:
-        return run.show(configuration, seeds, options)
-    return run.go(configuration, seeds, options, code)
+    ended = all(has_ended(one.path) for one in runs)
+    code = _code(options, [configuration], [] if ended else [configuration])
+    shown = run.show(configuration, seeds, options) if ended else run.go(configuration, seeds, options, code)
+    return shown or int(bool(damaged))
 
 
 def _code(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,7 @@ def go(
     """Trains, or goes on with, the runs of a configuration, and shows their scores."""
     import torch
 
+    from piaget.lab.folder import diverged
     from piaget.lab.making import make
     from piaget.lab.memory import keep_memory
     from piaget.lab.progress import Standing
@@ -107,15 +109,19 @@ def go(
             shown.overall(standing.done, standing.left, f"{duration(standing.seconds)} so far")
 
         data_dir = None if options.data_dir is None else str(Path(options.data_dir).absolute())
-        run(learners, streams, options.out, configuration, tell, data_dir)
-        shown.ended("", "done")
+        folders = run(learners, streams, options.out, configuration, tell, data_dir)
+        shown.ended("", "failed: diverged" if diverged(folders) else "done")
     return show(configuration, seeds, options)
 
 
 def show(configuration: dict[str, Any], seeds: Sequence[int], options: argparse.Namespace) -> int:
-    """The scores of runs that are done."""
-    from piaget.lab.folder import RunFolder, seed_folders
+    """The scores of runs that are done, and what became of the others."""
+    from piaget.lab.folder import RunFolder, diverged, seed_folders
 
+    lost = diverged(seed_folders(options.out, seeds))
+    for folder, error in lost.items():
+        print(f"piaget: {folder}: failed: diverged: {error}", file=sys.stderr)
+    seeds = [seed for seed in seeds if not any(folder.name == f"seed-{seed}" for folder in lost)]
     folders = seed_folders(options.out, seeds)
     results = []
     for folder in folders:
@@ -132,18 +138,19 @@ def show(configuration: dict[str, Any], seeds: Sequence[int], options: argparse.
             }
             for folder, seed, (scores, components) in zip(folders, seeds, results, strict=True)
         ]
-        print_json({"event": "result", "runs": runs})
-        return 0
+        failed = [{"folder": str(folder), "error": error} for folder, error in lost.items()]
+        print_json({"event": "result", "runs": runs, "failed": failed})
+        return 1 if lost else 0
     for seed, (scores, components) in zip(seeds, results, strict=True):
-        if len(folders) > 1:
+        if len(folders) + len(lost) > 1:
             print(f"seed {seed}")
         _print(scores, components)
     print(
         f"In {options.out}/seed-*: run.json, rows.csv (all scores), log.txt, learner/ (piaget.Learner.load)."
     )
-    if configuration["table"] is not None:
+    if configuration["table"] is not None and folders:
         print(f"For new rows: piaget predict {folders[0]} NEW.csv --out predictions.csv")
-    return 0
+    return 1 if lost else 0
 
 
 def _print(scores: dict[str, tuple[str, float]], components: int) -> None:

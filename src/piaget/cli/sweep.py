@@ -207,22 +207,25 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
 
 def go(jobs: list[Job], options: argparse.Namespace, code: Trusted) -> int:
     """Runs what is not done of these jobs, and shows the table of all of them."""
-    from piaget.lab.sweeps import all_done, check_jobs, run_jobs, write_tables
+    from piaget.lab.sweeps import all_ended, check_jobs, diverged_runs, run_jobs, write_tables
 
     executor = _executor(options)
-    check_jobs([job for job in jobs if not all_done(job, options.out)], code)
+    check_jobs([job for job in jobs if not all_ended(job, options.out)], code)
     start = time.monotonic()
     with view(options) as shown:
         overall = _Overall(shown)
         failed = run_jobs(jobs, options.out, executor, overall.report, options.cohort, code)
-    tables = write_tables(jobs, options.out)
+    tables, lost = write_tables(jobs, options.out), diverged_runs(jobs, options.out)
     if options.json:
         rows = [vars(line) | {"variant": variant} for variant, table in tables.items() for line in table]
         errors = [{"run": job.name, "seeds": job.seeds, "error": error} for job, error in failed.items()]
+        errors += [{"run": str(folder), "error": f"diverged: {error}"} for folder, error in lost.items()]
         print_json({"event": "result", "table": rows, "failed": errors})
     else:
         _show(jobs, tables, failed, overall, time.monotonic() - start, options)
-    return 1 if failed else 0
+        for folder, error in lost.items():
+            print(f"piaget: {folder}: failed: diverged: {error}", file=sys.stderr)
+    return 1 if failed or lost else 0
 
 
 def _executor(options: argparse.Namespace) -> Executor:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+import json
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -65,12 +67,27 @@ class Task:
         return f"Task({self.name!r}, {self.kind}, inputs {self.input_shape}, {sizes} samples)"
 
     def fingerprint(self) -> str:
-        """A hash of what is learned from: two tasks with the same one are the same."""
-        described = (self.kind, self.classes, self.labels, self.train.x.shape, self.scaling)
-        digest = hashlib.sha256(repr(described).encode())
-        for tensor in (self.train.x, self.train.y):
-            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
-        return digest.hexdigest()
+        """A hash of all that the task is, beside its name and stream: with the same one, it is the same.
+
+        It begins with the number of its form: `same_fingerprint` also knows that of version 0.1.
+        """
+        described = {
+            "kind": self.kind,
+            "classes": self.classes,
+            "labels": self.labels,
+            "scaling": [float(v) for v in dataclasses.astuple(self.scaling)],
+            "encoding": None if self.encoding is None else dataclasses.asdict(self.encoding),
+            "splits": {
+                name: [(str(t.dtype), list(t.shape)) for t in (split.x, split.y)]
+                for name, split in self.splits()
+            },
+        }
+        digest = hashlib.sha256(json.dumps(described, sort_keys=True, default=str).encode())
+        for _, split in self.splits():
+            for tensor in (split.x, split.y):
+                # As bytes, since numpy has no bfloat16; -0.0 and 0.0 differ.
+                digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+        return f"2:{digest.hexdigest()}"
 
     def lean(self) -> Task:
         """The task for evaluation on test data: with no more than one training sample of each class."""
@@ -161,6 +178,19 @@ class Task:
         if kind == "regression" and standardize:
             task = replace(task, scaling=standardized(name, task.train.y.numpy(), divisor))
         return _warn_of_absent_classes(task)
+
+
+def same_fingerprint(task: Task, stored: str) -> bool:
+    """Is it the task that was stored? Also if version 0.1 wrote that: it looked at training data only."""
+    return stored == (task.fingerprint() if ":" in stored else _first_fingerprint(task))
+
+
+def _first_fingerprint(task: Task) -> str:
+    described = (task.kind, task.classes, task.labels, task.train.x.shape, task.scaling)
+    digest = hashlib.sha256(repr(described).encode())
+    for tensor in (task.train.x, task.train.y):
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
 
 
 def split_rows(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from piaget.data.tasks import Task
+from piaget.data.tasks import Task, same_fingerprint
 from piaget.errors import SettingError, TaskError
 from piaget.knowledge.state import Progress, State
 from piaget.method.encoders import NoEncoder
@@ -40,9 +40,9 @@ def check_task(settings: Settings, state: State, task: Task, expanding: bool) ->
 
 def check_same(progress: Progress, task: Task) -> None:
     """On resuming: is it the task that was begun?"""
-    if task.fingerprint() != progress.fingerprints[task.name]:
+    if not same_fingerprint(task, progress.fingerprints[task.name]):
         raise TaskError(
-            f"task {task.name!r}: its training data is not that with which learning it began; "
+            f"task {task.name!r}: its data is not that with which learning it began; "
             "expected the same task, to carry on"
         )
 

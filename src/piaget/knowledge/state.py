@@ -54,7 +54,7 @@ class Progress:
     tasks: list[str]
     moments: dict[str, dict[Role, Moments]]  # the optimizer's, of each task's own parameters
     generator: Tensor  # the generator's state at that point
-    fingerprints: dict[str, str]  # of each task's training data
+    fingerprints: dict[str, str]  # of each task
     epoch: int = 0
     candidate: bool = False  # the last component is on trial
     gains: list[float] = field(default_factory=list)  # validation scores in the current stage, if watched

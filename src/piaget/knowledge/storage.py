@@ -7,8 +7,8 @@ leaves the old learner or the new one, whole.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ from safetensors.torch import load as load_tensors, save as save_tensors
 from torch import Tensor
 
 from piaget.errors import LoadError, PiagetError
-from piaget.files import write_atomically
+from piaget.files import read_described, read_json, write_atomically, write_json
 from piaget.knowledge.snapshot import describe, restore
 from piaget.knowledge.state import State
 from piaget.method.description import from_json, to_json
@@ -36,8 +36,11 @@ def save(folder: str | os.PathLike[str], settings: Settings, state: State) -> No
     write_files(Path(folder), "learner", header | description, tree)
 
 
-def write_files(path: Path, name: str, description: dict[str, Any], tree: Any) -> None:
-    """NAME.json and the tensor file that it names, replaced in one move."""
+def write_files(
+    path: Path, name: str, description: dict[str, Any], tree: Any, before: str | None = None
+) -> None:
+    """NAME.json and the tensor file that it names, replaced in one move. `before`: the name of another
+    description, whose tensor file stays."""
     path.mkdir(parents=True, exist_ok=True)
     # Copies: tensors that share memory (tasks with the same inputs) cannot be stored as they are.
     tensors = {key: t.detach().cpu().clone().contiguous() for key, t in flatten(tree).items()}
@@ -45,11 +48,18 @@ def write_files(path: Path, name: str, description: dict[str, Any], tree: Any) -
     digest = hashlib.sha256(data).hexdigest()
     file = f"{name}-{digest[:16]}.safetensors"
     write_atomically(path / file, data)
-    text = json.dumps(description | {"tensors": {"file": file, "sha256": digest}}, indent=1)
-    write_atomically(path / f"{name}.json", text.encode())
+    write_json(path / f"{name}.json", description | {"tensors": {"file": file, "sha256": digest}})
+    stays = {file, _tensor_file(path / f"{before}.json") if before else None}
     for old in path.glob(f"{name}-*.safetensors"):
-        if old.name != file:
+        if old.name not in stays:
             old.unlink(missing_ok=True)
+
+
+def _tensor_file(description: Path) -> str | None:
+    """That a description names, if it is readable."""
+    with contextlib.suppress(LoadError, KeyError, TypeError):
+        return str(read_json(description)["tensors"]["file"])
+    return None
 
 
 def load(folder: str | os.PathLike[str], own: Mapping[str, Any]) -> tuple[Settings, State]:
@@ -71,26 +81,9 @@ def load(folder: str | os.PathLike[str], own: Mapping[str, Any]) -> tuple[Settin
 def read_files(
     path: Path, name: str, format: str, versions: Sequence[int]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What `write_files` wrote, checked by its hash."""
-    data = read_header(path, name, format, versions)
+    """What `write_files` wrote, checked by its hashes."""
+    data = read_described(path / f"{name}.json", format, versions)
     return data, unflatten(_read_tensors(path, f"{name}.json", data))
-
-
-def read_header(path: Path, name: str, format: str, versions: Sequence[int]) -> dict[str, Any]:
-    """NAME.json alone."""
-    file = path / f"{name}.json"
-    try:
-        data = json.loads(file.read_text())
-    except ValueError as error:
-        raise LoadError(f"{file} is damaged: {error}") from error
-    if not isinstance(data, dict) or data.get("format") != format:
-        raise LoadError(f"{file} does not describe a {format}")
-    if data.get("version") not in versions:
-        raise LoadError(
-            f"{path} was saved in format version {data.get('version')}; this piaget reads "
-            f"{' and '.join(map(str, versions))}: update piaget"
-        )
-    return data
 
 
 def _read_tensors(path: Path, described: str, data: dict[str, Any]) -> dict[str, Tensor]:

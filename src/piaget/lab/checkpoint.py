@@ -1,37 +1,29 @@
-"""A cohort's checkpoint: all its learners at one moment, and how long their row files were then.
+"""A cohort's checkpoint: all its learners at one moment, and how much of their row files was kept then.
 
 Learners that are trained together go on together: after a crash all of them start from the same
-checkpoint, so that the same batches are formed, and the same numbers come out.
+checkpoint, so that the same batches are formed, and the same numbers come out. The checkpoint before the
+last one is there, too: if one is damaged, or rows that it counts, they go on from the other.
 """
 
 from __future__ import annotations
 
-import shutil
+import contextlib
+import os
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from piaget.data.tasks import Stream
-from piaget.errors import LoadError
+from piaget.errors import DataNote, LoadError, SettingError
 from piaget.knowledge.snapshot import describe, restore
-from piaget.knowledge.storage import read_files, read_header, write_files
+from piaget.knowledge.storage import read_files, write_files
+from piaget.lab.kept import BEFORE, FORMAT, LAST, VERSIONS, Kept, kept_of, names
+from piaget.lab.row_file import kept_bytes
 from piaget.learner import Learner
-
-FORMAT, VERSIONS, NAME = "piaget checkpoint", (3, 2), "checkpoint"
-
-
-@dataclass(frozen=True)
-class Kept:
-    """Beside the learners: the sizes of their row files, the share of the work done, and its time."""
-
-    sizes: list[int]
-    done: float
-    seconds: float
 
 
 def save(folder: Path, learners: Sequence[Learner], kept: Kept) -> None:
-    """Replaces the checkpoint in one move."""
+    """Replaces the checkpoint in one move; the last one is then the one before."""
     described = [describe(learner.state, with_data=False) for learner in learners]
     seeds = [learner.settings.seed for learner in learners]
     header = {"format": FORMAT, "version": VERSIONS[0], "seeds": seeds, "kept": vars(kept)}
@@ -40,51 +32,61 @@ def save(folder: Path, learners: Sequence[Learner], kept: Kept) -> None:
         for learner, (description, _) in zip(learners, described, strict=True)
     ]
     tree = {str(i): tree for i, (_, tree) in enumerate(described)}
-    write_files(folder, NAME, header | {"members": members}, tree)
+    with contextlib.suppress(FileNotFoundError):
+        os.replace(folder / f"{LAST}.json", folder / f"{BEFORE}.json")
+    write_files(folder, LAST, header | {"members": members}, tree, before=BEFORE)
 
 
-def seeds(folder: Path) -> list[int]:
-    """Whose learners are kept there."""
-    return list(_header(folder).get("seeds", []))
-
-
-def how_far(folder: Path) -> Kept | None:
-    """What is kept beside the learners. None: nothing is kept there."""
-    header = _header(folder)
-    return Kept(**header["kept"]) if header else None
-
-
-def _header(folder: Path) -> dict[str, Any]:
-    """Empty: nothing is kept there."""
-    if not (folder / f"{NAME}.json").is_file():
-        return {}
-    return read_header(folder, NAME, FORMAT, VERSIONS)
-
-
-def remove(folder: Path) -> None:
-    """The description first: without it, nothing is kept there."""
-    (folder / f"{NAME}.json").unlink(missing_ok=True)
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-def load(folder: Path, learners: Sequence[Learner], streams: Sequence[Stream]) -> Kept | None:
+def load(
+    folder: Path, learners: Sequence[Learner], streams: Sequence[Stream], row_files: Sequence[Path]
+) -> Kept | None:
     """Brings new learners to where they were. None: nothing was kept.
 
-    Pending tasks are taken from the streams.
+    Rows are verified with the learners; pending tasks are taken from the streams.
     """
-    if not (folder / f"{NAME}.json").is_file():
-        return None
-    data, tree = read_files(folder, NAME, FORMAT, VERSIONS)
-    expected = [learner.settings.seed for learner in learners]
-    if data["seeds"] != expected:
-        raise LoadError(f"{folder} keeps the learners of seeds {data['seeds']}; expected {expected}")
-    for i, (learner, stream, member) in enumerate(zip(learners, streams, data["members"], strict=True)):
-        state = restore(member, tree[str(i)], learner.settings)
-        first = {task.name: task for task in stream[: len(member["waiting"])]}
-        if list(first) != member["waiting"]:
-            raise LoadError(
-                f"{folder}: {member['waiting']} were waiting, but the stream begins with {list(first)}"
-            )
+    errors: list[LoadError] = []
+    for name in names(folder):
+        try:
+            kept = _load(folder, name, learners, streams, row_files)
+        except LoadError as error:
+            errors.append(error)
+            continue
+        if errors:
+            warnings.warn(f"{errors[0]}. It goes on from the state kept before that.", DataNote, stacklevel=2)
+        if name == BEFORE:  # the next one that is saved must not take the place of the good one
+            os.replace(folder / f"{BEFORE}.json", folder / f"{LAST}.json")
+        return kept
+    if errors:
+        also = f" The state kept before that is no better: {errors[1]}." if errors[1:] else ""
+        together = ", ".join(str(path.parent) for path in row_files)
+        raise LoadError(
+            f"{errors[0]}.{also} What was learned is lost: remove {together} and give the same command "
+            "again, and it begins anew"
+        ) from errors[0]
+    return None
+
+
+def _load(
+    folder: Path, name: str, learners: Sequence[Learner], streams: Sequence[Stream], row_files: Sequence[Path]
+) -> Kept:
+    data, tree = read_files(folder, name, FORMAT, VERSIONS)
+    kept, expected = kept_of(folder, data), [learner.settings.seed for learner in learners]
+    if data.get("seeds") != expected:
+        raise SettingError(f"{folder} keeps the learners of seeds {data.get('seeds')}; expected {expected}")
+    try:
+        for path, extent in zip(row_files, kept.rows, strict=True):
+            kept_bytes(path, extent)
+        states = [
+            restore(member, tree[str(i)], learner.settings)
+            for i, (learner, member) in enumerate(zip(learners, data["members"], strict=True))
+        ]
+        waiting = [list(member["waiting"]) for member in data["members"]]
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        raise LoadError(f"{folder} is damaged: {type(error).__name__}: {error}") from error
+    for learner, stream, state, initial in zip(learners, streams, states, waiting, strict=True):
+        first = {task.name: task for task in stream[: len(initial)]}
+        if list(first) != initial:
+            raise SettingError(f"{folder}: {initial} were waiting, but the stream begins with {list(first)}")
         state.pending = first
         learner.state = state
-    return Kept(**data["kept"])
+    return kept

@@ -13,12 +13,12 @@ from typing import Any
 
 import torch
 
-from piaget.errors import PiagetError, SettingError
+from piaget.errors import Diverged, PiagetError, SettingError
 from piaget.lab.executors import Executor, InProcess, Processes
 from piaget.lab.jobs import Job
 from piaget.lab.making import PAPER_PARTS
 from piaget.lab.parts import METHOD, PARTS, Trusted, as_plain_data, is_reference
-from piaget.lab.sweeps import Event, check_jobs, run_jobs, write_tables
+from piaget.lab.sweeps import Event, check_jobs, diverged_runs, run_jobs, write_tables
 from piaget.method.choices import SEED, WHOLE, check_number
 from piaget.paper.defaults import algorithm_of, structure_of
 from piaget.paper.names import Method
@@ -79,6 +79,10 @@ def compare(
             f"{len(failed)} cohorts failed; the others are kept, and the same call tries again. The first, "
             f"{job.name}:\n{trace}"
         )
+    lost = diverged_runs(jobs, Path(out))
+    if lost:
+        folder, said = next(iter(lost.items()))
+        raise Diverged(f"{len(lost)} runs diverged; all others are in {out}. The first, {folder}: {said}")
     return [vars(line) | {"variant": variant} for variant, table in tables.items() for line in table]
 
 

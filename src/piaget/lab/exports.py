@@ -9,24 +9,24 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 import re
 import uuid
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import filelock
 
 from piaget.errors import LoadError
-from piaget.files import write_atomically
-from piaget.lab.folder import ACTIVE, RunFolder, at_work, no_runs, runs_below
+from piaget.files import read_json, write_json
+from piaget.lab.folder import ACTIVE, DONE, RunFolder, at_work, no_runs, runs_below
 from piaget.lab.sinks import BATCH, Exported, Point, Sink, clean, modified
 from piaget.scoring.rows import downgrade
 
+T = TypeVar("T")
 COLUMNS = {"trained", "epoch", "evaluated", "split", "metric", "value"}  # those that are needed here
 
 
@@ -49,7 +49,8 @@ class Exporter:
     def __init__(self, roots: Path | Sequence[Path], sink: Sink) -> None:
         self.roots = [root.resolve() for root in ([roots] if isinstance(roots, Path) else roots)]
         self.sink = sink
-        self.statuses: dict[Path, str] = {}  # of all runs, at the last update
+        self.statuses: dict[Path, str] = {}  # of all runs that can be read, at the last update
+        self.damaged: dict[Path, str] = {}  # what is wrong with the others
         self.at_work = False  # was anything going on then?
         self._versions: dict[Path, tuple[int, int]] = {}  # of run.json
         self._runs: dict[Path, RunFolder] = {}
@@ -62,9 +63,20 @@ class Exporter:
         # above its runs, also while none of them is running.
         above = {p for run, root in folders.items() for p in run.parents if p.is_relative_to(root)}
         sweeping = any(at_work(folder) for folder in above)
-        self.statuses = {folder: self._status(folder) for folder in folders}
+        self.statuses = dict(self._each(folders, self._status))
         self.at_work = sweeping or any(status in ACTIVE for status in self.statuses.values())
-        return sum(self._update(folder, root) for folder, root in folders.items())
+        readable = [folder for folder in folders if folder in self.statuses]
+        return sum(sent for _, sent in self._each(readable, lambda one: self._update(one, folders[one])))
+
+    def _each(self, folders: Iterable[Path], work: Callable[[Path], T]) -> Iterator[tuple[Path, T]]:
+        """What comes of work on each run; one that is damaged does not keep the others."""
+        for folder in folders:
+            try:
+                yield folder, work(folder)
+            except LoadError as error:
+                self.damaged[folder] = str(error)
+            else:
+                self.damaged.pop(folder, None)
 
     def close(self) -> None:
         """Nothing more will be sent."""
@@ -102,7 +114,7 @@ class Exporter:
             kept = _Kept(folder / f"export-{self.sink.name}.json", self.sink.target)
             description = self._runs[folder].description
             run = Exported(folder, self._name(folder, root), kept.id, description, status)
-            sent = self._send(run, rows, kept)
+            sent = self._send(run, kept)
         self._seen[folder] = there
         return sent
 
@@ -110,12 +122,13 @@ class Exporter:
         base = root if len(self.roots) == 1 else Path(os.path.commonpath(self.roots))
         return folder.name if folder == base else folder.relative_to(base).as_posix()
 
-    def _send(self, run: Exported, rows: Path, kept: _Kept) -> int:
+    def _send(self, run: Exported, kept: _Kept) -> int:
+        rows = run.folder / "rows.csv"
         place, still_there = self.sink.begin(run, kept.note.place if kept.note else None)
         note = kept.note if kept.note and still_there else _Note(place)
         # A second attempt has the time of the first: so MLflow knows a number that it has.
         again, when = note.sending is not None, note.sending or modified(rows)
-        count, waiting = 0, deque(_moments(rows, note.size, whole=run.status == "done"))
+        count, waiting = 0, deque(_moments(self._runs[run.folder], note.size, run.status == DONE))
         if waiting and not again:
             note.sending = when
             kept.keep(note)
@@ -151,10 +164,10 @@ class _Kept:
         data: dict[str, Any] = {"run": uuid.uuid4().hex, "targets": {}}
         try:
             if path.is_file():
-                data = json.loads(path.read_text())
+                data = read_json(path)
             self.id, self.targets = str(data["run"]), dict(data["targets"])
             self.note = _Note(**self.targets[target]) if target in self.targets else None
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (LoadError, ValueError, KeyError, TypeError) as error:
             raise LoadError(
                 f"{path} is damaged ({error}); without this file, everything is sent again"
             ) from error
@@ -166,7 +179,7 @@ class _Kept:
         self._write()
 
     def _write(self) -> None:
-        write_atomically(self.path, json.dumps({"run": self.id, "targets": self.targets}, indent=1).encode())
+        write_json(self.path, {"run": self.id, "targets": self.targets})
 
 
 # --- rows as points -----------------------------------------------------------------------------------
@@ -181,14 +194,14 @@ class _Score(NamedTuple):
     value: float
 
 
-def _moments(path: Path, start: int, whole: bool) -> Iterator[tuple[list[_Score], int]]:
+def _moments(run: RunFolder, start: int, whole: bool) -> Iterator[tuple[list[_Score], int]]:
     """New rows, those of one epoch together, and where they end.
 
     An epoch is complete with the number of components, or if another follows, or if the run is `whole`.
     """
     rows: list[_Score] = []
     end = start
-    for row, position in _new_rows(path, start):
+    for row, position in _new_rows(run, start):
         if rows and (row.trained, row.epoch) != (rows[-1].trained, rows[-1].epoch):
             yield rows, end
             rows = []
@@ -201,28 +214,23 @@ def _moments(path: Path, start: int, whole: bool) -> Iterator[tuple[list[_Score]
         yield rows, end
 
 
-def _new_rows(path: Path, start: int) -> Iterator[tuple[_Score, int]]:
+def _new_rows(run: RunFolder, start: int) -> Iterator[tuple[_Score, int]]:
     """Rows behind byte `start`, and where each ends."""
+    path = run.rows_file
     if not path.is_file():
         return
-    with open(path, "rb") as handle:
-        header = handle.readline()
-        first = handle.tell()
-        if start > first:
-            handle.seek(start - 1)
-            before = handle.read(1)
-            if not before:
-                return  # what a crash left was cut off; it is being written again
-            if before != b"\n":
-                raise LoadError(f"{path} was changed after its rows were sent: they only ever grow")
-        data = handle.read()
-    if not header.endswith(b"\n"):
-        return
-    names = header.decode(errors="replace").rstrip("\n").split(",")
+    text = run.row_text()
+    first = text.find(b"\n") + 1
+    if not first or start > len(text):
+        return  # what a crash left was cut off; it is being written again
+    if start > first and text[start - 1 : start] != b"\n":
+        raise LoadError(f"{path} was changed after its rows were sent: they only ever grow")
+    names = text[: first - 1].decode(errors="replace").split(",")
     if not set(names) >= COLUMNS:
         raise LoadError(f"{path} has the columns {', '.join(names)}; expected {', '.join(sorted(COLUMNS))}")
-    for line, end in _lines(data):
-        yield _parse(path, names, line), max(start, first) + end
+    begin = max(start, first)
+    for line, end in _lines(text[begin:]):
+        yield _parse(path, names, line), begin + end
 
 
 def _lines(data: bytes) -> Iterator[tuple[bytes, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -99,6 +100,11 @@ def columns(table: Sequence[Line]) -> list[str]:
     return [name for name in COLUMNS if name != "structure" or len(structures) > 1]
 
 
+def escaped(text: str) -> str:
+    """A text as Markdown shows it: names may be anything. (Inside a word, _ is only that.)"""
+    return " ".join(re.sub(r"([\\`*<>|\[\]]|\b_|_\b|(?<=\W)_)", r"\\\1", text).split())
+
+
 def markdown(table: Sequence[Line]) -> str:
     """The table as Markdown."""
     names = columns(table)
@@ -106,5 +112,5 @@ def markdown(table: Sequence[Line]) -> str:
     for line in table:
         cells = line.cells()
         off = "" if math.isnan(line.off) else f"{line.off:+.1f}"
-        text.append(f"| {' | '.join(cells[name] for name in names)} | {off} |")
+        text.append(f"| {' | '.join(escaped(cells[name]) for name in names)} | {off} |")
     return "\n".join(text) + "\n"

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import errno
 import functools
 import json
 import os
 import platform
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import filelock
 
-from piaget.errors import LoadError, SettingError
-from piaget.files import write_atomically
-from piaget.lab.row_file import read_rows
+from piaget.errors import DataError, LoadError, SettingError
+from piaget.files import read_json, write_json
+from piaget.lab import kept
+from piaget.lab.row_file import Extent, kept_bytes, rows_of, whole_lines
 from piaget.scoring.rows import Row
 
 LOOK = 0.5  # seconds: `piaget status` holds a lock for a moment, to see whether it is free
 ACTIVE = ("new", "running")
+DONE, DIVERGED = "done", "failed: diverged"  # how a run may have ended for good
 
 
 # --- reading ------------------------------------------------------------------------------------------
@@ -46,14 +49,14 @@ class RunFolder:
         return self.description["configuration"]
 
     @property
-    def seed(self) -> int | None:
-        """Its seed, if it says so."""
-        return self.configuration.get("seed")
+    def seed(self) -> int:
+        """Its seed."""
+        return int(self.configuration["seed"])
 
     @property
     def together(self) -> list[int]:
         """The seeds that are trained as one cohort with it."""
-        return self.description.get("together") or [self.configuration.get("seed")]
+        return self.description.get("together") or [self.seed]
 
     @cached_property
     def status(self) -> str:
@@ -61,9 +64,29 @@ class RunFolder:
         status = str(self.description["status"])
         return "interrupted" if status == "running" and not at_work(self.path) else status
 
+    @property
+    def how_far(self) -> kept.Kept | None:
+        """What its cohort's checkpoint says beside the learners, while there is one."""
+        (first,) = seed_folders(self.path.parent, self.together[:1])
+        return kept.how_far(first / "checkpoint")
+
+    def row_text(self) -> bytes:
+        """Those bytes of its row file that were kept, verified."""
+        extent = self._extent()
+        return whole_lines(self.rows_file) if extent is None else kept_bytes(self.rows_file, extent)
+
+    def _extent(self) -> Extent | None:
+        """How much of its row file was kept. None: nobody says so (it is of version 0.1, or a copy)."""
+        if self.description.get("rows") is not None:
+            return Extent(**self.description["rows"])
+        far = None if self.description["status"] == DONE else self.how_far
+        if far is None or self.seed not in self.together or len(far.rows) != len(self.together):
+            return None
+        return far.rows[self.together.index(self.seed)]
+
     def rows(self) -> Iterator[Row]:
         """All its rows so far."""
-        return read_rows([self.rows_file])
+        return rows_of(self.rows_file, self.row_text())
 
 
 def runs_below(root: Path) -> list[RunFolder]:
@@ -89,22 +112,84 @@ def no_runs(out: Path) -> LoadError:
     return LoadError(f"{out} holds no runs: there is no run.json in it or below it")
 
 
+_NOTHING = type(None)
+_DESCRIPTION: dict[str, tuple[type, ...]] = {
+    "configuration": (dict,),
+    "status": (str,),
+    "learner": (dict, _NOTHING),
+    "error": (str, _NOTHING),
+    "together": (list, _NOTHING),
+    "seconds": (int, float, _NOTHING),
+    "steps": (int, float, _NOTHING),
+    "peak_memory": (int, float, _NOTHING),
+    "data": (dict, _NOTHING),
+    "rows": (dict, _NOTHING),
+    "data_dir": (str, _NOTHING),
+    "versions": (dict, _NOTHING),
+    "machine": (dict, _NOTHING),
+}
+_CONFIGURATION: dict[str, tuple[type, ...]] = {
+    "stream": (str, _NOTHING),
+    "table": (dict, _NOTHING),
+    "options": (dict,),
+    "structure": (str,),
+    "adaptation": (str,),
+    "algorithm": (str,),
+    "epochs": (int, _NOTHING),
+    "every": (int, _NOTHING),
+    "settings": (dict,),
+    "seed": (int,),
+}
+
+
 def read_description(folder: Path) -> dict[str, Any]:
     """What run.json says, checked."""
     path = folder / "run.json"
-    try:
-        description = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise LoadError(f"{path} cannot be read: {error}") from error
-    if not isinstance(description, dict) or not {"configuration", "status"} <= set(description):
-        raise LoadError(f"{path} does not describe a run")
+    description = read_json(path)
+    _check_types(path, description, _DESCRIPTION, ("configuration", "status"))
+    _check_types(path, description["configuration"], _CONFIGURATION, tuple(_CONFIGURATION))
+    if not all(isinstance(seed, int) for seed in description.get("together") or []):
+        raise LoadError(f"{path} does not describe a run: together={description['together']!r}")
+    rows = description.get("rows")
+    if rows is not None and (set(rows) != {"size", "sha256"} or not isinstance(rows["size"], int)):
+        raise LoadError(f"{path} does not describe a run: rows={rows!r}")
     return description
+
+
+def _check_types(
+    path: Path, values: dict[str, Any], types: dict[str, tuple[type, ...]], needed: Sequence[str]
+) -> None:
+    absent = [name for name in needed if name not in values]
+    if absent:
+        raise LoadError(f"{path} does not describe a run: it has no {', '.join(absent)}")
+    for name, allowed in types.items():
+        value = values.get(name)
+        if name in values and (not isinstance(value, allowed) or isinstance(value, bool)):
+            raise LoadError(f"{path} does not describe a run: {name}={value!r:.100}")
+
+
+def diverged(folders: Iterable[Path]) -> dict[Path, str]:
+    """Those of these runs that diverged, and what is said of them."""
+    said = {}
+    for folder in folders:
+        with contextlib.suppress(LoadError):
+            description = read_description(folder)
+            if description["status"] == DIVERGED:
+                said[folder] = str(description.get("error"))
+    return said
 
 
 def is_done(folder: Path) -> bool:
     """A description that cannot be read is not done: whoever runs it will say so."""
     with contextlib.suppress(LoadError):
-        return read_description(folder)["status"] == "done"
+        return read_description(folder)["status"] == DONE
+    return False
+
+
+def has_ended(folder: Path) -> bool:
+    """Is there nothing left to train? A run that diverged would do so again."""
+    with contextlib.suppress(LoadError):
+        return read_description(folder)["status"] in (DONE, DIVERGED)
     return False
 
 
@@ -112,32 +197,75 @@ def is_done(folder: Path) -> bool:
 
 
 def begin(
-    folder: Path, configuration: dict[str, Any], seed: int, learner: dict[str, Any] | None = None, **more: Any
+    folder: Path,
+    configuration: dict[str, Any],
+    seed: int,
+    learner: dict[str, Any] | None = None,
+    data: dict[str, str] | None = None,
+    **more: Any,
 ) -> None:
-    """Describes a new run; an old one must be of the same configuration.
+    """Describes a new run; an old one must be of the same configuration and data.
 
-    `learner`: all its settings, also those that nobody chose.
+    `learner`: all its settings, also those that nobody chose; `data`: the fingerprint of each task.
     """
     wanted = json.loads(json.dumps(configuration | {"seed": seed}))
     if (folder / "run.json").is_file():
-        _check_same(folder, wanted, learner)
+        description = _readable(folder)
+        _check_same(folder, description, wanted, learner)
+        check_data(folder, description, data)
         return
     folder.mkdir(parents=True, exist_ok=True)
     description = {
         "configuration": wanted,
         "learner": learner,
+        "data": data,
         "status": "new",
         "started": now(),
         "finished": None,
         "error": None,
         "machine": {"system": platform.platform(), "processor": platform.machine(), "cores": os.cpu_count()},
     }
-    _write(folder, description | more | software())
+    write_json(folder / "run.json", description | more | software())
 
 
-def _check_same(folder: Path, wanted: dict[str, Any], learner: dict[str, Any] | None) -> None:
+def _readable(folder: Path) -> dict[str, Any]:
+    """The description of a run that is to go on."""
+    try:
+        return read_description(folder)
+    except LoadError as error:
+        raise LoadError(
+            f"{error}. Remove this file and give the command that began the run again: it goes on from its "
+            "checkpoint; one that was done is trained again"
+        ) from error
+
+
+def check_data(folder: Path, description: dict[str, Any], now: dict[str, str] | None) -> None:
+    """Nothing is mixed: a run ends with the data that it began with. now: the fingerprint of each task."""
+    then = description.get("data")
+    if then is None or now is None or list(then.items()) == list(now.items()):
+        return
+    changes = {
+        "has other data": [name for name in now if name in then and then[name] != now[name]],
+        "is new": [name for name in now if name not in then],
+        "is gone": [name for name in then if name not in now],
+    }
+    told = [f"task {_some(names)} {what}" for what, names in changes.items() if names]
+    ended = "finished with" if description["status"] == DONE else "began with"
+    raise DataError(
+        f"{folder}: the data is not what the run {ended}: {'; '.join(told) or 'tasks are in another order'}. "
+        "Nothing was changed: give another folder for a new run, or the data as it was"
+    )
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, names[:3]))
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"
+
+
+def _check_same(
+    folder: Path, description: dict[str, Any], wanted: dict[str, Any], learner: dict[str, Any] | None
+) -> None:
     """A setting that is given now, and was the default then, is no difference."""
-    description = read_description(folder)
     there, used = description["configuration"], description.get("learner")
     differing = _differing(there, wanted)
     if differing == ["settings"] and learner is not None and used is not None:
@@ -165,11 +293,7 @@ def software() -> dict[str, Any]:
 
 def note(folder: Path, **changes: Any) -> None:
     """Changes the description."""
-    _write(folder, read_description(folder) | changes)
-
-
-def _write(folder: Path, description: dict[str, Any]) -> None:
-    write_atomically(folder / "run.json", json.dumps(description, indent=1).encode())
+    write_json(folder / "run.json", read_description(folder) | changes)
 
 
 def log(folder: Path, text: str) -> None:
@@ -222,5 +346,7 @@ def at_work(folder: Path) -> bool:
         lock.acquire(timeout=0)
     except filelock.Timeout:
         return True
+    except OSError as error:  # it cannot be written to: not by us, or, on a read-only disk, by nobody
+        return error.errno != errno.EROFS
     lock.release()
     return False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from piaget.errors import LoadError
+from piaget.files import read_json, write_json
 from piaget.lab.configuration import Configuration, configure
 from piaget.paper.names import Method
 from piaget.paper.presets import Pairs, Preset
@@ -127,9 +127,9 @@ def quick(jobs: Iterable[Job], epochs: int | None = None) -> list[Job]:
 FILE = "sweep.json"
 
 
-def as_json(cohorts: Iterable[Job]) -> bytes:
+def write_cohorts(out: Path, cohorts: Iterable[Job]) -> None:
     """The file of a sweep."""
-    return json.dumps({"cohorts": [asdict(job) for job in cohorts]}, indent=1).encode()
+    write_json(out / FILE, {"cohorts": [asdict(job) for job in cohorts]})
 
 
 def read_cohorts(out: Path) -> list[Job]:
@@ -138,15 +138,27 @@ def read_cohorts(out: Path) -> list[Job]:
     if not path.is_file():
         return []
     try:
-        return [_job(**described) for described in json.loads(path.read_text())["cohorts"]]
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise LoadError(f"{path} cannot be read: {error}") from error
+        return [_job(**described) for described in read_json(path)["cohorts"]]
+    except LoadError as error:
+        raise LoadError(
+            f"{error}. Remove this file and give the command of the sweep again: what is done is kept, and "
+            "all else goes on"
+        ) from error
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise LoadError(f"{path} does not describe a sweep: {type(error).__name__}: {error}") from error
 
 
 def _job(method: dict[str, str], seeds: list[int], **rest: Any) -> Job:
     for name in ("options", "settings"):
         rest[name] = tuple((key, value) for key, value in rest[name])
-    return Job(method=Method(**method), seeds=tuple(seeds), **rest)
+    job = Job(method=Method(**method), seeds=tuple(seeds), **rest)
+    texts = [job.stream, *vars(job.method).values(), *(key for key, _ in (*job.options, *job.settings))]
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError(f"{texts!r:.100} are not all texts")
+    if not job.seeds or not all(isinstance(seed, int) for seed in job.seeds):
+        raise TypeError(f"seeds={seeds!r:.100}")
+    hash(job)  # raises TypeError, if something in it is no plain value
+    return job
 
 
 def plan(jobs: Sequence[Job], planned: Sequence[Job], size_of: Callable[[Job], int]) -> list[Job]:

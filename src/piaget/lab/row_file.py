@@ -1,12 +1,14 @@
-"""Rows on disk: one CSV file a run, which only grows."""
+"""Rows on disk: one CSV file a run, which only grows. What was kept of it is verified before it is used."""
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from piaget.errors import LoadError
 from piaget.files import write_atomically
@@ -21,27 +23,37 @@ def _header(columns: Sequence[str]) -> bytes:
 HEADER = _header(COLUMNS)
 
 
+class Extent(NamedTuple):
+    """How much of a row file was kept: so many bytes, and their hash (of version 0.1: none)."""
+
+    size: int
+    sha256: str | None = None
+
+
 class RowFile:
-    """Appends rows. What lies behind `size` was written and not kept: it is cut off when opened.
+    """Appends rows. What lies behind `kept` was written and not kept: it is cut off when opened.
 
     A file that an older version began is carried on in its own form, so that it stays one table.
     """
 
-    def __init__(self, path: Path, size: int | None = None) -> None:
+    def __init__(self, path: Path, kept: Extent | None = None) -> None:
         self.path = path
-        if size is None:
+        if kept is None:
             write_atomically(path, HEADER)
-            size = len(HEADER)
-        length = path.stat().st_size if path.is_file() else 0
-        if length < size:
-            raise LoadError(
-                f"{path} has {length:,} bytes, but {size:,} were written: it was changed or cut off"
-            )
-        if length > size:
-            os.truncate(path, size)
-        self.size = size
-        with open(path, "rb") as handle:
-            self.old = handle.readline() == _header(OLD_COLUMNS)
+        there = HEADER if kept is None else kept_bytes(path, kept)
+        if path.stat().st_size > len(there):
+            os.truncate(path, len(there))
+        self._size, self._hash = len(there), hashlib.sha256(there)
+        self.old = there.startswith(_header(OLD_COLUMNS))
+
+    @property
+    def extent(self) -> Extent:
+        """All that was appended."""
+        return Extent(self._size, self._hash.hexdigest())
+
+    def rows(self) -> Iterator[Row]:
+        """All rows that are in it."""
+        return rows_of(self.path, self.path.read_bytes())
 
     def append(self, rows: Sequence[Row]) -> None:
         """On disk when it returns."""
@@ -52,7 +64,8 @@ class RowFile:
             handle.write(data)
             handle.flush()
             os.fsync(handle.fileno())
-        self.size += len(data)
+        self._size += len(data)
+        self._hash.update(data)
 
 
 def as_csv(rows: Sequence[Row], old: bool = False) -> bytes:
@@ -63,8 +76,37 @@ def as_csv(rows: Sequence[Row], old: bool = False) -> bytes:
     return text.getvalue().encode()
 
 
-def read_rows(files: Sequence[Path]) -> Iterator[Row]:
-    """The rows of several files, one after the other."""
-    for path in files:
-        with open(path, newline="", encoding="utf-8") as handle:
-            yield from contract.read_rows(handle)
+def kept_bytes(path: Path, kept: Extent) -> bytes:
+    """The part of a row file that was kept, verified."""
+    try:
+        with open(path, "rb") as handle:
+            there = handle.read(kept.size)
+    except OSError as error:
+        raise LoadError(f"{path} cannot be read: {error.strerror}") from error
+    if len(there) < kept.size:
+        raise LoadError(
+            f"{path} is damaged: it has {len(there):,} bytes, but {kept.size:,} were written; it was cut off"
+        )
+    if kept.sha256 is not None and hashlib.sha256(there).hexdigest() != kept.sha256:
+        raise LoadError(f"{path} is damaged, or was edited: its rows are not those that were written")
+    return there
+
+
+def whole_lines(path: Path) -> bytes:
+    """All that is there. The last line may be half written, by a run that is at work or was killed."""
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise LoadError(f"{path} cannot be read: {error.strerror}") from error
+    return text[: text.rfind(b"\n") + 1]
+
+
+def rows_of(path: Path, text: bytes) -> Iterator[Row]:
+    """The rows of a file's text."""
+    first = text[: text.find(b"\n") + 1]
+    if text and first not in (HEADER, _header(OLD_COLUMNS)):
+        raise LoadError(f"{path} is no file of rows: it begins with {first[:100]!r}; expected {HEADER!r}")
+    try:
+        yield from contract.read_rows(io.StringIO(text.decode(), newline=""))
+    except (csv.Error, ValueError, KeyError, TypeError) as error:
+        raise LoadError(f"{path} is no file of rows: {type(error).__name__}: {error}") from error

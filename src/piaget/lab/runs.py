@@ -25,11 +25,11 @@ from typing import Any
 
 from piaget.cohort import Cohort
 from piaget.data.tasks import Stream, Task
-from piaget.errors import SettingError
-from piaget.lab import checkpoint, folder
-from piaget.lab.folder import is_done, seed_folders
+from piaget.errors import Diverged, SettingError
+from piaget.lab import checkpoint, folder, kept
+from piaget.lab.folder import has_ended, seed_folders
 from piaget.lab.progress import Standing, Tracker, duration, score
-from piaget.lab.row_file import RowFile, read_rows
+from piaget.lab.row_file import RowFile
 from piaget.learner import Learner
 from piaget.method.description import to_json
 from piaget.scoring import probing
@@ -67,26 +67,35 @@ def run(
     is fastest for the components).
 
     Called again with the same configuration after any interruption, it goes on from the last checkpoint
-    and ends with the same rows and learners. Finished, it does nothing.
+    and ends with the same rows and learners. Finished, it does nothing. A run that diverges ends as
+    `failed: diverged`, and the others go on.
     """
     seeds = [learner.settings.seed for learner in learners]
     folders = seed_folders(out, seeds)
     members = [_Member(*parts) for parts in zip(folders, learners, streams, strict=True)]
     runs = {member.seed: member for member in members}
-    with folder.only_one(folders):
+    ended = all(map(has_ended, folders))  # then nothing is written: they may be read-only
+    with contextlib.nullcontext() if ended else folder.only_one(folders):
         for one in runs.values():
-            learner = to_json(one.learner.settings)
-            folder.begin(one.folder, configuration, one.seed, learner, data_dir=data_dir)
+            learner, data = to_json(one.learner.settings), fingerprints(one.stream)
+            folder.begin(one.folder, configuration, one.seed, learner, data, data_dir=data_dir)
+        if ended:
+            return folders
         # In the same company as before an interruption: then the same numbers come out.
         cohorts = begun_cohorts(out, seeds)
         begun = {seed for cohort in cohorts for seed in cohort}
-        new = [seed for seed, one in runs.items() if seed not in begun and not is_done(one.folder)]
+        new = [seed for seed, one in runs.items() if seed not in begun and not has_ended(one.folder)]
         size = together or learners[0].settings.components.together
         cohorts += [new[i : i + size] for i in range(0, len(new), size)]
         for i, cohort in enumerate(cohorts):
             tell_all = None if tell is None else partial(_tell_of_all, tell, i, len(cohorts))
             _train([runs[seed] for seed in cohort], configuration["every"], tell_all)
     return folders
+
+
+def fingerprints(stream: Stream) -> dict[str, str]:
+    """Of each task, by its name."""
+    return {task.name: task.fingerprint() for task in (stream[i] for i in range(len(stream)))}
 
 
 def _tell_of_all(tell: Tell, i: int, cohorts: int, standing: Standing) -> None:
@@ -102,14 +111,14 @@ def begun_cohorts(out: Path, seeds: Sequence[int]) -> list[list[int]]:
     """The interrupted cohorts among these seeds."""
     cohorts = []
     for path in sorted(out.glob("seed-*/checkpoint")):
-        begun = checkpoint.seeds(path)
+        begun = kept.seeds(path)
         if not begun or not set(begun) & set(seeds):
             continue
-        if all(is_done(one) for one in seed_folders(out, begun)):
-            checkpoint.remove(path)  # a crash at the very end left it
+        if all(has_ended(one) for one in seed_folders(out, begun)):
+            kept.remove(path)  # a crash at the very end left it
         elif not set(begun) <= set(seeds):
             raise SettingError(
-                f"{out}: seeds {begun} were interrupted, and must be among those to go on with"
+                f"{out}: seeds {begun} were interrupted together, and must be among those to go on with"
             )
         else:
             cohorts.append(begun)
@@ -120,40 +129,47 @@ def _train(runs: Sequence[_Member], every: int | None, tell: Tell | None) -> Non
     """Runs that are trained together, from their checkpoint, if there is one, to their end."""
     place = runs[0].folder / "checkpoint"
     learners, streams = [one.learner for one in runs], [one.stream for one in runs]
-    kept = checkpoint.load(place, learners, streams)
-    tracker = Tracker(len(streams[0]), kept.done, kept.seconds) if kept else Tracker(len(streams[0]))
-    files = [RowFile(one.folder / "rows.csv", kept.sizes[i] if kept else None) for i, one in enumerate(runs)]
-    tracker.rows(read_rows([file.path for file in files]))
-    for one in runs:
+    paths = [one.folder / "rows.csv" for one in runs]
+    before = checkpoint.load(place, learners, streams, paths)
+    tracker = Tracker(len(streams[0]), before.done, before.seconds) if before else Tracker(len(streams[0]))
+    files = [RowFile(path, before.rows[i] if before else None) for i, path in enumerate(paths)]
+    for file in files:
+        tracker.rows(file.rows())
+    keeper = Keeper(place, runs, files, tracker, before.diverged if before else {})
+    for one in keeper.left:
         together = [other.seed for other in runs]
         folder.note(one.folder, status="running", error=None, together=together)
-        folder.log(one.folder, f"goes on at {100 * tracker.done:.1f} %" if kept else f"begins: {together=}")
+        folder.log(one.folder, f"goes on at {100 * tracker.done:.1f} %" if before else f"begins: {together=}")
     try:
-        tasks = _learn(runs, Keeper(place, learners, files, tracker), every, tell)
+        tasks = _learn(runs, keeper, every, tell)
         for one, file, known in zip(runs, files, tasks, strict=True):
-            # Without a checkpoint: a run that is killed now goes on before these rows, and writes them again.
-            file.append(list(probing.rows(one.learner, known)))
+            if one in keeper.left:
+                # Without a checkpoint: a run that is killed now goes on before these rows, and writes them
+                # again.
+                file.append(list(probing.rows(one.learner, known)))
     except BaseException as error:
         status, trace = _how_it_ended(error)
         with contextlib.suppress(OSError):  # the disk may be full
-            for one in runs:
+            for one in keeper.left:
                 folder.note(one.folder, status=status, error=trace)
                 folder.log(
                     one.folder, f"{status} at {100 * tracker.done:.1f} %" + (f"\n{trace}" if trace else "")
                 )
         raise
-    for one in runs:
-        one.learner.save(one.folder / "learner")
-        folder.note(
-            one.folder,
-            status="done",
-            finished=folder.now(),
-            seconds=round(tracker.seconds, 3),
-            peak_memory=_peak_memory(),
-            steps=one.learner.state.steps,
-        )
-        folder.log(one.folder, f"done in {duration(tracker.seconds)}")
-    checkpoint.remove(place)
+    for one, file in zip(runs, files, strict=True):
+        ended: dict[str, Any] = {"rows": file.extent._asdict()}
+        if one in keeper.left:
+            one.learner.save(one.folder / "learner")
+            ended |= {
+                "status": folder.DONE,
+                "finished": folder.now(),
+                "seconds": round(tracker.seconds, 3),
+                "peak_memory": _peak_memory(),
+                "steps": one.learner.state.steps,
+            }
+            folder.log(one.folder, f"done in {duration(tracker.seconds)}")
+        folder.note(one.folder, **ended)
+    kept.remove(place)
 
 
 def _how_it_ended(error: BaseException) -> tuple[str, str | None]:
@@ -169,7 +185,8 @@ def _learn(runs: Sequence[_Member], keeper: Keeper, every: int | None, tell: Tel
     for i in range(len(runs[0].stream)):
         tasks = [one.stream[i] for one in runs]
         # Learners that went on alone may have finished a task that others are still at.
-        todo = [r for r, task in enumerate(tasks) if not _has(runs[r].learner, task)]
+        left = [r for r, one in enumerate(runs) if one in keeper.left]
+        todo = [r for r in left if not _has(runs[r].learner, tasks[r])]
         if todo:
             keeper.tracker.current = {runs[r].seed: tasks[r].name for r in todo}
             Cohort([runs[r].learner for r in todo]).learn(
@@ -181,7 +198,7 @@ def _learn(runs: Sequence[_Member], keeper: Keeper, every: int | None, tell: Tel
                 keeper=keeper,
             )
             keeper.keep()
-            for r in todo:
+            for r in (r for r in todo if runs[r] in keeper.left):
                 _log_task(runs[r], i, tasks[r].name, keeper.tracker)
             if tell is not None and keeper.tracker.began(i + 1):
                 tell(keeper.tracker.standing())  # with what was evaluated since
@@ -232,12 +249,31 @@ class Keeper:
     SHARE = 0.03  # of the time may be spent on keeping: of very short epochs, not every one is kept
 
     def __init__(
-        self, place: Path, learners: Sequence[Learner], files: Sequence[RowFile], tracker: Tracker
+        self,
+        place: Path,
+        runs: Sequence[_Member],
+        files: Sequence[RowFile],
+        tracker: Tracker,
+        diverged: dict[int, str],
     ) -> None:
-        self.place, self.learners, self.files, self.tracker = place, learners, files, tracker
-        self.rows: dict[int, list[Row]] = {learner.settings.seed: [] for learner in learners}
+        self.place, self.runs, self.files, self.tracker = place, runs, files, tracker
+        self.lost = dict(diverged)  # by seed: what is said of it
+        self.rows: dict[int, list[Row]] = {one.seed: [] for one in runs}
         self.cost, self.last = 0.0, time.monotonic()
         self.began: float | None = None  # bringing the states up to date is part of the cost
+
+    @property
+    def left(self) -> list[_Member]:
+        """Those that did not diverge."""
+        return [one for one in self.runs if one.seed not in self.lost]
+
+    def diverged(self, learner: Learner, error: Diverged) -> None:
+        """Its run ends here, with the last finite state. (If all this is killed before it is kept, it will
+        diverge again.)"""
+        (one,) = (one for one in self.runs if one.learner is learner)
+        self.lost[one.seed] = str(error)
+        folder.note(one.folder, status=folder.DIVERGED, finished=folder.now(), error=str(error))
+        folder.log(one.folder, f"{folder.DIVERGED}: {error}")
 
     def row(self, row: Row) -> None:
         """Takes a row, to be kept with the next checkpoint."""
@@ -254,11 +290,11 @@ class Keeper:
     def keep(self) -> None:
         """Writes all new rows, then the checkpoint."""
         start = time.monotonic() if self.began is None else self.began
-        for learner, file in zip(self.learners, self.files, strict=True):
-            rows = self.rows[learner.settings.seed]
-            file.append(rows)
-            rows.clear()
-        kept = checkpoint.Kept([file.size for file in self.files], self.tracker.done, self.tracker.seconds)
-        checkpoint.save(self.place, self.learners, kept)
+        for one, file in zip(self.runs, self.files, strict=True):
+            file.append(self.rows[one.seed])
+            self.rows[one.seed].clear()
+        rows = [file.extent for file in self.files]
+        beside = kept.Kept(rows, self.tracker.done, self.tracker.seconds, self.lost)
+        checkpoint.save(self.place, [one.learner for one in self.runs], beside)
         self.last = time.monotonic()
         self.cost, self.began = self.last - start, None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import statistics
 from collections.abc import Iterable, Sequence
@@ -11,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from piaget.errors import LoadError
-from piaget.lab import checkpoint, folder as folders
-from piaget.lab.folder import RunFolder, seed_folders
-from piaget.lab.jobs import FILE, read_cohorts
+from piaget.lab import folder as folders
+from piaget.lab.folder import DIVERGED, DONE, RunFolder, seed_folders
+from piaget.lab.jobs import FILE, Job, read_cohorts
+
+DAMAGED = "damaged"  # it cannot be read
+ENDED = (DONE, DIVERGED, DAMAGED)  # nothing is left to wait for
 
 
 @dataclass
@@ -41,19 +43,21 @@ class RunStatus:
 def statuses(out: Path) -> list[RunStatus]:
     """Of all runs in a folder and below, and of those that sweeps there still have to begin."""
     runs = {run.path: _status(run) for run in folders.runs_below(out)}
-    planned = {
-        path: job
-        for file in sorted(out.rglob(FILE))
-        for job in read_cohorts(file.parent)
-        for path in seed_folders(job.folder(file.parent), job.seeds)
-    }
+    planned: dict[Path, Job] = {}
+    for file in sorted(out.rglob(FILE)):
+        try:
+            jobs = read_cohorts(file.parent)
+        except LoadError as error:
+            runs[file] = RunStatus(file, DAMAGED, error=str(error))
+            continue
+        planned |= {path: job for job in jobs for path in seed_folders(job.folder(file.parent), job.seeds)}
     for path, job in planned.items():
         runs.setdefault(path, RunStatus(path, "planned", seed=int(path.name.removeprefix("seed-"))))
         runs[path].cost = job.cost / len(job.seeds)
         runs[path].alike = (job.stream, job.options)
     rates = _Rates(runs.values())
     for run in runs.values():
-        if run.status != "done":
+        if run.status not in ENDED:
             run.left = run.whole * (1 - run.done) if run.whole is not None else rates.guess(run)
     return list(runs.values())
 
@@ -77,7 +81,7 @@ class _Rates:
 
 def time_left(runs: Sequence[RunStatus]) -> float | None:
     """Seconds, with as many cohorts at work as there are now (one, if none is). None: not known."""
-    left = [run.left for run in runs if run.status != "done"]
+    left = [run.left for run in runs if run.status not in ENDED]
     known = [seconds for seconds in left if seconds is not None]
     if not known:
         return None
@@ -89,15 +93,15 @@ def time_left(runs: Sequence[RunStatus]) -> float | None:
 def _status(run: RunFolder) -> RunStatus:
     try:
         status, trace = run.status, run.description.get("error")
+        done, seconds = _how_far(run)
     except LoadError as error:
-        return RunStatus(run.path, "unreadable", error=str(error))
-    done, seconds = _how_far(run)
+        return RunStatus(run.path, DAMAGED, error=str(error))
     return RunStatus(
         run.path,
         status,
         done,
         _last_change(run.rows_file),
-        error=None if trace is None else str(trace).strip().splitlines()[-1],
+        error=str(trace).strip().splitlines()[-1] if trace else None,
         together=len(run.together),
         seconds=seconds,
         seed=run.seed,
@@ -113,11 +117,7 @@ def _last_change(path: Path) -> str | None:
 
 def _how_far(run: RunFolder) -> tuple[float, float]:
     """The share that is done, and its seconds."""
-    if run.description["status"] == "done":
+    if run.description["status"] == DONE:
         return 1.0, float(run.description.get("seconds") or 0.0)
-    (first,) = seed_folders(run.path.parent, run.together[:1])
-    with contextlib.suppress(FileNotFoundError):  # it was finished just now
-        kept = checkpoint.how_far(first / "checkpoint")
-        if kept is not None:
-            return kept.done, kept.seconds
-    return 0.0, 0.0
+    far = run.how_far
+    return (far.done, far.seconds) if far is not None else (0.0, 0.0)

@@ -19,14 +19,13 @@ from piaget.errors import PiagetError, SettingError
 from piaget.files import write_atomically
 from piaget.lab import folder, jobs as plain
 from piaget.lab.executors import Executor, Send, Work
-from piaget.lab.final_table import Line, lines, markdown
-from piaget.lab.folder import is_done, seed_folders
+from piaget.lab.final_table import Line, escaped, lines, markdown
+from piaget.lab.folder import DIVERGED, DONE, RunFolder, has_ended, is_done, seed_folders
 from piaget.lab.jobs import Job
 from piaget.lab.making import make, make_learner, make_stream
 from piaget.lab.parts import NOTHING, Trusted, references
 from piaget.lab.progress import Standing
-from piaget.lab.row_file import read_rows
-from piaget.lab.runs import run
+from piaget.lab.runs import fingerprints, run
 
 ATTEMPTS = 3  # at a cohort whose worker dies (killed, out of memory)
 
@@ -67,9 +66,9 @@ def run_job(job: Job, out: Path, send: Send, trusted: Trusted = NOTHING) -> None
     run(learners, streams, place, job.configuration, lambda s: send((job, s)), together=together)
 
 
-def row_files(job: Job, out: Path) -> list[Path]:
-    """Where the rows of a job are."""
-    return [path / "rows.csv" for path in seed_folders(job.folder(out), job.seeds)]
+def runs_of(job: Job, out: Path) -> list[RunFolder]:
+    """The runs of a job."""
+    return [RunFolder(path) for path in seed_folders(job.folder(out), job.seeds)]
 
 
 def cohort_size(job: Job, jobs: Sequence[Job], workers: int, trusted: Trusted = NOTHING) -> int:
@@ -78,9 +77,9 @@ def cohort_size(job: Job, jobs: Sequence[Job], workers: int, trusted: Trusted = 
     return max(1, min(useful, math.ceil(sum(len(one.seeds) for one in jobs) / workers)))
 
 
-def all_done(job: Job, out: Path) -> bool:
-    """Are all runs of a job done?"""
-    return all(is_done(path) for path in seed_folders(job.folder(out), job.seeds))
+def all_ended(job: Job, out: Path) -> bool:
+    """Is nothing left to train of a job?"""
+    return all(has_ended(path) for path in seed_folders(job.folder(out), job.seeds))
 
 
 def run_jobs(
@@ -95,9 +94,10 @@ def run_jobs(
 
     size: seeds that are trained together, at most (default: what is fastest).
     """
+    if all(all_ended(job, out) for job in jobs):
+        return {}
     with folder.only_one([out]):
-        if all(all_done(job, out) for job in jobs):
-            return {}
+        _check_data(jobs, out, trusted)
         with executor:
             before = plain.read_cohorts(out)
             planned = plain.plan(
@@ -106,8 +106,8 @@ def run_jobs(
             others = {(c.folder(out), c.seeds): c for c in before}  # of other jobs, or other seeds
             for cohort in planned:
                 others.pop((cohort.folder(out), cohort.seeds), None)
-            write_atomically(out / plain.FILE, plain.as_json([*others.values(), *planned]))
-            todo = [cohort for cohort in planned if not all_done(cohort, out)]
+            plain.write_cohorts(out, [*others.values(), *planned])
+            todo = [cohort for cohort in planned if not all_ended(cohort, out)]
             todo.sort(key=lambda job: job.cost, reverse=True)
             for job in todo:
                 report(Event(job, "waiting"))
@@ -117,6 +117,17 @@ def run_jobs(
                 failed[job] = error
                 _record(job, out, error)
         return failed
+
+
+def _check_data(jobs: Sequence[Job], out: Path, trusted: Trusted) -> None:
+    """What is done must have come from the data that is there now: of each stream, one run is looked at."""
+    left = {(job.stream, job.options) for job in jobs if not all_ended(job, out)}
+    for job in jobs:
+        done = [run for run in runs_of(job, out) if is_done(run.path)]
+        if done and (job.stream, job.options) in left:
+            left.remove((job.stream, job.options))
+            stream = make_stream(job.configuration, done[0].seed, job.data_dir, trusted)
+            folder.check_data(done[0].path, done[0].description, fingerprints(stream))
 
 
 def _run_all(
@@ -134,7 +145,8 @@ def _run_all(
             if error is None:
                 report(Event(job, "done"))
                 continue
-            text = "".join(traceback.format_exception(error))
+            known = isinstance(error, PiagetError)  # its text says all that a user needs
+            text = str(error) if known else "".join(traceback.format_exception(error))
             if executor.died(error) and attempts[job] < ATTEMPTS:
                 attempts[job] += 1
                 report(Event(job, "again", error=text))
@@ -150,9 +162,14 @@ def _record(job: Job, out: Path, error: str) -> None:
         # Where somebody else works, or where there is another run, nothing is written.
         with contextlib.suppress(PiagetError), folder.only_one([path]):
             folder.begin(path, job.configuration, seed)
-            if folder.read_description(path)["status"] not in ("failed", "done"):
+            if folder.read_description(path)["status"] not in ("failed", DONE, DIVERGED):
                 folder.note(path, status="failed", error=error)
                 folder.log(path, f"failed\n{error}")
+
+
+def diverged_runs(jobs: Sequence[Job], out: Path) -> dict[Path, str]:
+    """Those runs that diverged, and what is said of them."""
+    return folder.diverged(run.path for job in jobs for run in runs_of(job, out))
 
 
 def write_tables(jobs: Sequence[Job], out: Path) -> dict[str, list[Line]]:
@@ -165,8 +182,10 @@ def write_tables(jobs: Sequence[Job], out: Path) -> dict[str, list[Line]]:
         variants.setdefault(", ".join(plain.as_words(job.variant)), []).append(job)
     tables, text = {}, []
     for variant, members in variants.items():
-        paths = [path for job in members for path in row_files(job, out) if is_done(path.parent)]
-        tables[variant] = lines(read_rows(paths))
-        text.append((f"{variant}\n\n" if variant else "") + markdown(tables[variant]))
-    write_atomically(out / "table.md", "\n".join(text).encode())
+        done = [run for job in members for run in runs_of(job, out) if is_done(run.path)]
+        tables[variant] = lines(row for run in done for row in run.rows())
+        text.append((f"{escaped(variant)}\n\n" if variant else "") + markdown(tables[variant]))
+    whole, file = "\n".join(text).encode(), out / "table.md"
+    if not file.is_file() or file.read_bytes() != whole:  # a finished sweep may be read-only
+        write_atomically(file, whole)
     return tables

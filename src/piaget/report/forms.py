@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
+from piaget.lab.final_table import escaped
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -69,16 +71,13 @@ def as_markdown(table: Table) -> str:
     def line(cells: Iterable[str]) -> str:
         return f"| {' | '.join(cells)} |"
 
-    def escaped(text: str) -> str:
-        return re.sub(r"([\\`*_<>|\[\]])", r"\\\1", text).replace("\n", " ")
-
     def shown(cell: Cell) -> str:
         return f"**{escaped(cell.text)}**" if cell.best else escaped(cell.text)
 
     aligned = ["--:" if table.is_numeric(i) else "---" for i in range(len(table.columns))]
     rows = [line(shown(cell) for cell in row) for row in table.rows]
     head = [line(map(escaped, table.columns)), line(aligned)]
-    return "\n".join([f"## {table.title}", "", table.caption, "", *head, *rows, ""])
+    return "\n".join([f"## {escaped(table.title)}", "", escaped(table.caption), "", *head, *rows, ""])
 
 
 def as_csv(table: Table) -> str:
@@ -88,15 +87,20 @@ def as_csv(table: Table) -> str:
     writer = csv.writer(text, lineterminator="\n")
     head: list[str] = []
     for column, has_error in zip(table.columns, errors, strict=True):
-        head += [column, f"{column} s.e."] if has_error else [column]
+        head += [_plain(column), f"{_plain(column)} s.e."] if has_error else [_plain(column)]
     writer.writerow(head)
     for row in table.rows:
         cells: list[object] = []
         for i, cell in enumerate(row):
-            cells.append(cell.text if cell.value is None else cell.value)
+            cells.append(_plain(cell.text) if cell.value is None else cell.value)
             cells += ["" if cell.error is None else cell.error] if errors[i] else []
         writer.writerow(cells)
     return text.getvalue()
+
+
+def _plain(text: str) -> str:
+    """A name that a spreadsheet would take for a formula, and run, is a text with an apostrophe before it."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 
 
 def as_latex(table: Table) -> str:

@@ -16,7 +16,7 @@ import pandas as pd
 
 from piaget.errors import LoadError, SettingError
 from piaget.lab.configuration import configure
-from piaget.lab.folder import RunFolder, runs_below
+from piaget.lab.folder import RunFolder, diverged, runs_below
 from piaget.paper.names import ALGORITHMS, BASES, trials
 from piaget.paper.results import reported
 from piaget.scoring.rows import COLUMNS, OLD_COLUMNS, upgrade
@@ -204,6 +204,8 @@ def read(folders: Sequence[Path]) -> Results:
             continue
         runs.append(run)
         tables.append(rows.assign(run=run.name))
+    said = diverged(run.folder for run in runs)
+    notes += [f"{folder}: failed: diverged: {error}" for folder, error in said.items()]
     if not runs:
         raise SettingError("no run has scores yet: " + "; ".join(notes))
     runs.sort(key=_order)
@@ -211,8 +213,8 @@ def read(folders: Sequence[Path]) -> Results:
 
 
 def _read_run(disk: RunFolder) -> tuple[ReportedRun, pd.DataFrame]:
-    path, rows = disk.path, read_rows(disk.rows_file)
-    if not disk.description or rows.empty:
+    path, rows = disk.path, read_rows(disk.rows_file, disk.row_text())
+    if rows.empty:
         raise LoadError(f"{path} has no scores yet")
     stream, method = map(str, rows.iloc[0][["stream", "method"]])
     if method.count("/") != 2:
@@ -231,18 +233,13 @@ def _place(name: str, known: Mapping[str, str]) -> tuple[int, str]:
     return list(known).index(name) if name in known else len(known), name
 
 
-def read_rows(path: Path) -> pd.DataFrame:
-    """A row file. The last line may be half written, by a run that is at work or was killed."""
-    try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise LoadError(f"{path} cannot be read: {error.strerror}") from error
-    whole = text[: text.rfind(b"\n") + 1]
+def read_rows(path: Path, text: bytes) -> pd.DataFrame:
+    """The rows of a file's text, as a table."""
     numbers = {"seed": int, "epoch": int, "component": "Int64", "depth": "Int64", "value": float}
     kinds: dict[str, Any] = dict.fromkeys(COLUMNS, str) | numbers
     empty = {"value": ["", "nan"], "component": [""], "depth": [""]}
     try:
-        rows = pd.read_csv(io.BytesIO(whole), dtype=kinds, keep_default_na=False, na_values=empty)
+        rows = pd.read_csv(io.BytesIO(text), dtype=kinds, keep_default_na=False, na_values=empty)
     except ValueError as error:  # pandas' own errors are ValueErrors, too
         raise LoadError(f"{path} is no file of rows: {error}") from error
     if tuple(rows.columns) == OLD_COLUMNS:

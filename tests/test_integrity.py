@@ -1,0 +1,368 @@
+"""What a run keeps is verified before it is used: damage and changed data are noticed."""
+
+import json
+import os
+import random
+import shutil
+import sys
+import warnings
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from piaget.cli import main
+from piaget.errors import DataError, DataNote, LoadError
+from piaget.files import read_json, write_json
+from piaget.lab import runs as lab
+from piaget.lab.final_table import escaped
+from piaget.lab.folder import RunFolder, note, read_description
+from piaget.lab.jobs import read_cohorts
+from piaget.lab.making import make
+from piaget.learner import Learner
+from piaget.report import forms
+from tests.commands import said, words
+from tests.test_faults import FORK, configuration, contents, go
+
+SEEDS = [0, 1]
+
+
+@pytest.fixture(scope="module")
+def config():
+    return configuration(epochs=3, every=1, options={"tasks": 5, "train_size": 20})
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, config):
+    """A run that nobody disturbs."""
+    out = tmp_path_factory.mktemp("whole")
+    go(out, config, SEEDS)
+    return out
+
+
+def stopped(work, after=0):
+    """Does something that keeps what it has, and is stopped after so many times."""
+    left = iter(range(after))
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(pytest.fail.Exception, match="stop here"):
+        patch.setattr(
+            lab.Keeper, "due", lambda self: next(left, None) is not None or pytest.fail("stop here")
+        )
+        work()
+
+
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory, config):
+    """The same, interrupted at its fifth task: with two checkpoints."""
+    out = tmp_path_factory.mktemp("interrupted")
+    stopped(lambda: go(out, config, SEEDS), after=5)
+    place = out / "seed-0" / "checkpoint"
+    assert {"checkpoint.json", "checkpoint-old.json"} <= {path.name for path in place.iterdir()}
+    assert len(list(place.glob("*.safetensors"))) == 2
+    return out
+
+
+def damaged(path: Path, rng: random.Random) -> str:
+    """A flipped bit, a lost end, an end of zeros, or nothing but zeros."""
+    data = bytearray(path.read_bytes())
+    kind, at = (
+        rng.choice(["flipped", "flipped", "cut off", "zeros at the end", "zeros"]),
+        rng.randrange(len(data)),
+    )
+    if kind == "flipped":
+        data[at] ^= 1 << rng.randrange(8)
+    elif kind == "cut off":
+        del data[at:]
+    else:
+        start = at if kind == "zeros at the end" else 0
+        data[start:] = bytes(len(data) - start)
+    path.write_bytes(data)
+    return f"{path.name}: {kind} at {at}"
+
+
+def refused(work):
+    """What an error says of damage. None: there was none."""
+    try:
+        work()
+    except LoadError as error:
+        return str(error)
+    return None
+
+
+def copied(source: Path, tmp_path: Path, number: int) -> Path:
+    return Path(shutil.copytree(source, tmp_path / str(number)))
+
+
+FILES = ("seed-0/rows.csv", "seed-1/rows.csv", "seed-1/run.json", "seed-0/checkpoint/*")
+
+
+@pytest.mark.parametrize("pattern", FILES)
+def test_a_damaged_byte_never_gives_another_result(pattern, interrupted, whole, config, tmp_path):
+    rng, expected, outcomes = random.Random(pattern), contents(whole, SEEDS), []
+    for number in range(14):
+        out = copied(interrupted, tmp_path, number)
+        path = rng.choice(sorted(out.glob(pattern)))
+        told = damaged(path, rng)
+        with warnings.catch_warnings(record=True) as notes:
+            warnings.simplefilter("always", DataNote)
+            refusal = refused(partial(go, out, config, SEEDS))
+        if refusal is None:
+            assert contents(out, SEEDS) == expected, told
+            outcomes.append("went on from before" if notes else "went on")
+        else:
+            assert path.name in refusal, told
+            assert "emove" in refusal, told  # what to do
+            outcomes.append("refused")
+    assert len(set(outcomes)) > 1 or pattern.endswith("run.json"), outcomes
+
+
+def test_the_state_before_is_used(interrupted, whole, config, tmp_path):
+    """And it is not lost when the next one is kept."""
+    out = copied(interrupted, tmp_path, 0)
+    place = out / "seed-0" / "checkpoint"
+    last = read_json(place / "checkpoint.json")["tensors"]["file"]
+    (place / last).write_bytes(b"")
+    with pytest.warns(DataNote, match=r"goes on from the state kept before that"):
+        go(out, config, SEEDS)
+    assert contents(out, SEEDS) == contents(whole, SEEDS)
+
+
+def test_both_states_damaged(interrupted, config, tmp_path):
+    out = copied(interrupted, tmp_path, 0)
+    for path in (out / "seed-0" / "checkpoint").glob("*.safetensors"):
+        path.write_bytes(b"")
+    with pytest.raises(LoadError, match=r"no better.*What was learned is lost: remove .*seed-0, .*seed-1"):
+        go(out, config, SEEDS)
+    for seed in SEEDS:
+        shutil.rmtree(out / f"seed-{seed}")
+    go(out, config, SEEDS)
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "run.json", "learner/*"])
+def test_a_damaged_finished_run(name, whole, tmp_path):
+    """Its rows and its learner are those that were written, or none."""
+    rng = random.Random(name)
+    rows, tasks = list(RunFolder(whole / "seed-0").rows()), Learner.load(whole / "seed-0" / "learner").tasks
+    noticed = 0
+    for number in range(25):
+        folder = copied(whole / "seed-0", tmp_path, number)
+        path = rng.choice(sorted(folder.glob(name)))
+        told, same = damaged(path, rng), []
+
+        def read(folder=folder, same=same):
+            same.append(list(RunFolder(folder).rows()) == rows)
+            same.append(Learner.load(folder / "learner").tasks == tasks)
+
+        refusal = refused(read)
+        assert all(same), told
+        if refusal is not None:
+            assert path.name in refusal, told
+            noticed += 1
+    assert noticed >= 24  # of flips, one may hit the name of the seal, which is not missed
+
+
+def test_rows_that_are_zeros(whole, tmp_path, capsys):
+    """Also where nothing says what they were: of version 0.1."""
+    out = copied(whole, tmp_path, 0)
+    note(out / "seed-0", rows=None)
+    (out / "seed-0" / "rows.csv").write_bytes(bytes(500) + b"\n")
+    with pytest.raises(LoadError, match="is no file of rows"):
+        list(RunFolder(out / "seed-0").rows())
+    assert said(capsys, "report", out, "--quiet").code == 0
+
+
+def test_one_damaged_run_does_not_keep_the_others(interrupted, tmp_path, capsys):
+    out = copied(interrupted, tmp_path, 0)
+    shutil.copytree(out, tmp_path / "second")
+    for odd in (b"{", b"[" * 100_000, b"[]", b'{"status": 5, "configuration": []}', b"\xff\xfe"):
+        (out / "seed-1" / "run.json").write_bytes(odd)
+        (tmp_path / "sweep.json").write_bytes(odd)
+        code, text, _ = said(capsys, "status", tmp_path, "--json")
+        assert code == 0
+        assert json.loads(text)["counts"] == {"damaged": 2, "interrupted": 3}
+        assert said(capsys, "report", tmp_path, "--quiet").code == 0
+
+
+def test_what_is_left_of_a_command_goes_on(whole, config, tmp_path, capsys):
+    out = tmp_path / "out"
+    go(out, config, [0])
+    stopped(lambda: go(out, config, [2]))
+    (out / "seed-0" / "run.json").write_text("{")
+    code, _, err = said(capsys, "resume", out, "--quiet")
+    assert code == 1
+    assert f"left out: {out}/seed-0/run.json is damaged" in err
+    assert read_description(out / "seed-2")["status"] == "done"
+
+
+# --- sealed files ---------------------------------------------------------------------------------------
+
+
+def test_every_flipped_bit_of_a_sealed_file_is_noticed(tmp_path):
+    path, data = tmp_path / "a.json", {"a": [1, 2.5, None], "ü": {"b": "text", "c": float("inf")}}
+    write_json(path, data)
+    assert read_json(path) == data
+    text = path.read_bytes()
+    json.loads(text)  # it is still JSON for everybody
+    name = range(text.rfind(b'"sha256"'), text.rfind(b'"sha256"') + 8)
+    for place in range(len(text)):
+        for bit in range(8):
+            flipped = bytearray(text)
+            flipped[place] ^= 1 << bit
+            path.write_bytes(flipped)
+            if place in name:  # the name of the seal: nothing else is damaged
+                continue
+            with pytest.raises(LoadError, match=r"a\.json"):
+                read_json(path)
+
+
+def test_a_damaged_sweep_says_what_to_do(tmp_path, capsys):
+    sweep = words("sweep digits --algorithms joint --seeds 1 --epochs 1 --option tasks=4 --workers 1 --quiet")
+    assert main([*sweep, "--out", str(tmp_path)]) == 0
+    rows = next(tmp_path.rglob("rows.csv")).read_bytes()
+    file = tmp_path / "sweep.json"
+    file.write_bytes(file.read_bytes().replace(b'"digits"', b'"digitt"'))
+    with pytest.raises(LoadError, match="Remove this file and give the command of the sweep again"):
+        read_cohorts(tmp_path)
+    assert said(capsys, "resume", tmp_path).code == 2
+    file.unlink()
+    assert main([*sweep, "--out", str(tmp_path)]) == 0
+    assert next(tmp_path.rglob("rows.csv")).read_bytes() == rows
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"other": 1},
+        {"cohorts": 5},
+        {"cohorts": [5]},
+        {"cohorts": [{"method": {}}]},
+        {"cohorts": [{"seeds": "a"}]},
+    ],
+)
+def test_odd_sweeps(odd, tmp_path):
+    write_json(tmp_path / "sweep.json", odd)
+    with pytest.raises(LoadError, match=r"sweep\.json does not describe a sweep"):
+        read_cohorts(tmp_path)
+
+
+# --- data that changed ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def table(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"site": np.repeat(["a", "b", "c", "d"], 30), "x": rng.normal(size=120)})
+    rows["y"] = (rows["x"] + 0.1 * rng.normal(size=120) > 0).astype(int)
+    rows.to_csv(tmp_path / "table.csv", index=False)
+    return tmp_path / "table.csv"
+
+
+RUN = words("run --group site --target y --epochs 2 --quiet --table")
+
+
+def test_a_table_that_has_grown(table, tmp_path, capsys):
+    command = [*RUN, table, "--out", tmp_path / "out"]
+    assert said(capsys, *command).code == 0
+    assert said(capsys, *command).code == 0
+    kept = contents(tmp_path / "out", [0])
+    with open(table, "a", encoding="utf-8") as handle:
+        handle.write("a,0.5,1\na,-0.5,0\n")
+    code, _, err = said(capsys, *command)
+    assert code == 2
+    assert "the data is not what the run finished with: task 'a'" in err
+    assert "give another folder" in err
+    assert contents(tmp_path / "out", [0]) == kept
+
+
+@pytest.mark.parametrize("part", ["train", "validation", "test"])
+def test_data_that_changed_before_resuming(part, config, tmp_path, monkeypatch):
+    """Of a task that was not learned yet, too, and in any of its parts."""
+    learners, streams = lab_parts(config)
+    monkeypatch.setattr(lab.Keeper, "due", lambda self: pytest.fail("stop here"))
+    with pytest.raises(pytest.fail.Exception):
+        lab.run(learners, streams, tmp_path, config)
+    monkeypatch.undo()
+    learners, streams = lab_parts(config)
+    getattr(streams[0][4], part).y[0] ^= 1
+    with pytest.raises(
+        DataError, match=f"not what the run began with: task {streams[0][4].name!r} has other data"
+    ):
+        lab.run(learners, streams, tmp_path, config)
+    learners, streams = lab_parts(config)
+    with pytest.raises(DataError, match="is gone"):
+        lab.run(learners, [streams[0][:4]], tmp_path, config)
+    lab.run(*lab_parts(config), tmp_path, config)
+
+
+def lab_parts(config):
+    """A learner, and a stream whose tasks are made once."""
+    learners, streams = make(config, [0], None)
+    return learners, [list(streams[0])]
+
+
+def test_a_sweep_whose_data_changed(tmp_path, capsys):
+    """Runs that are done came from other data than those that are left would."""
+    sweep = words("sweep digits --algorithms joint --epochs 1 --workers 1 --quiet --option tasks=4")
+    assert said(capsys, *sweep, "--seeds", "1", "--out", tmp_path).code == 0
+    folder = next(tmp_path.rglob("run.json")).parent
+    data = read_description(folder)["data"]
+    note(folder, data=data | {next(iter(data)): "2:another"})
+    code, _, err = said(capsys, *sweep, "--seeds", "2", "--out", tmp_path)
+    assert code == 2
+    assert "the data is not what the run finished with" in err
+
+
+# --- reading what cannot be written ---------------------------------------------------------------------
+
+
+def _as_nobody(arguments, said):
+    os.setegid(65534)
+    os.seteuid(65534)
+    with open(said, "w", encoding="utf-8") as handle:
+        sys.stdout = sys.stderr = handle
+        code = main([str(argument) for argument in arguments])
+    os._exit(code)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can be somebody else")
+def test_a_read_only_run_can_be_read(whole, tmp_path, capsys, monkeypatch):
+    out, anywhere = copied(whole, tmp_path, 0), tmp_path / "anywhere"
+    anywhere.mkdir()
+    anywhere.chmod(0o777)
+    for path in tmp_path.relative_to("/").parents:
+        if "pytest" in str(path):
+            (Path("/") / path).chmod(0o755)
+    tmp_path.chmod(0o755)
+    monkeypatch.setenv("MPLCONFIGDIR", str(anywhere))
+    assert said(capsys, "report", out, "--out", tmp_path / "report", "--quiet").code == 0  # imports everything
+
+    def as_nobody(*arguments):
+        process = FORK.Process(target=_as_nobody, args=(arguments, anywhere / "said"))
+        process.start()
+        process.join(120)
+        return process.exitcode, (anywhere / "said").read_text()
+
+    for command, expected in (("status", "2 done"), ("resume", "seed 1")):
+        code, text = as_nobody(command, out)
+        assert (code, expected in text) == (0, True), text
+    code, text = as_nobody("report", out, "--out", anywhere / "report", "--quiet")
+    assert code == 0, text
+    code, text = as_nobody("report", out, "--quiet")
+    assert (code, "Permission denied" in text, "Traceback" in text) == (2, True, False), text
+
+
+# --- names in tables ------------------------------------------------------------------------------------
+
+
+def test_names_in_tables():
+    table = forms.Table("t", "a|b", "<b>", ["=1+1", "n"])
+    table.add(0, "=HYPERLINK(1)", forms.number(-1.5))
+    table.add(1, "a|b\n| x |", forms.number(2.0))
+    assert "'=HYPERLINK(1)" in forms.as_csv(table)
+    assert forms.as_csv(table).splitlines()[0] == "'=1+1,n"
+    assert ",-1.5" in forms.as_csv(table)  # a number stays one
+    marked = forms.as_markdown(table)
+    assert r"| a\|b \| x \| | 2.0 |" in marked
+    assert r"## a\|b" in marked
+    assert escaped("two_words _and_ *more*") == r"two_words \_and\_ \*more\*"
