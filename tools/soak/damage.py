@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,10 +63,10 @@ class Damage:
         return str(self.path) in text or (str(self.path.parent) in text and self.path.name in text)
 
 
-def damage(out: Path, rng: random.Random) -> Damage | None:
-    """Damages one of the kept files; None: there is none yet."""
+def damage(out: Path, rng: random.Random, besides: Collection[Path] = ()) -> Damage | None:
+    """Damages one of the kept files, besides those that are; None: there is none yet."""
     found = sorted(path for pattern in KEPT for path in out.rglob(pattern) if path.is_file())
-    found = [path for path in found if path.stat().st_size]
+    found = [path for path in found if path.stat().st_size and path not in besides]
     if not found:
         return None
     path = rng.choice(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 import signal
 import time
@@ -226,7 +227,7 @@ class Living:
 
     def _damage(self) -> None:
         self._forget()
-        hurt = damage(self.out, self.rng)
+        hurt = damage(self.out, self.rng, [earlier.path for earlier, _ in self.hurt])
         if hurt is None:
             return
         record = {"kind": hurt.kind, "file": _kind_of_file(hurt.path), "outcome": "mended"}
@@ -239,19 +240,28 @@ class Living:
         self.hurt = [(hurt, record) for hurt, record in self.hurt if hurt.there()]
 
     def _mend(self, start: Start) -> None:
-        """An error without a kill: only about a damaged file, in plain words. It is put back."""
+        """An error without a kill: only about a damaged file, in plain words. The file is put back, or what
+        the message tells is done."""
         self._forget()
         said = start.said
         named = [(hurt, record) for hurt, record in self.hurt if hurt.named(said)]
         if not named:
             raise Failure(f"exit code {start.code}, and no file was damaged that it names:\n{said}")
-        # A sweep tells of runs that failed with their tracebacks; they end with the same plain words.
-        plain = start.code == 2 and "Traceback" not in said
-        if not plain and not (self.scenario.workers and start.code == 1 and "LoadError" in said):
+        codes = (1, 2) if self.scenario.workers else (2,)  # 1: runs of a sweep failed, and others did not
+        if start.code not in codes or "Traceback" in said:
             raise Failure(f"exit code {start.code} about {named[0][0].path}, and not in plain words:\n{said}")
-        for hurt, record in named:
-            hurt.undo()
+        for _, record in named:
             record["outcome"] = "refused"
+        advised = [Path(text) for text in re.findall(r"remove (\S+)", said)]
+        advised += [hurt.path for hurt, _ in named if "Remove this file" in said]
+        advised = [path for path in advised if path.is_relative_to(self.out) and path.exists()]
+        if advised and self.rng.random() < 0.5:
+            self.story.append(f"removed {', '.join(map(str, advised))}")
+            for path in advised:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        else:
+            for hurt, _ in named:
+                hurt.undo()
         self._forget()
 
     def _check_learners(self) -> None:
