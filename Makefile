@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test lint js unit browser results bench clean
+.PHONY: run test lint js unit browser results bench soak fuzz clean
 
 run: $(READY)
 	$(BIN)/piaget sweep objects-random --adaptations er --seeds 3 --out results/objects
@@ -46,6 +46,15 @@ results: $(READY)
 # The table of docs/performance.md; the first time, all steps are compiled.
 bench: $(READY)
 	$(BIN)/piaget bench --out results/bench.json
+
+# 1,000 kills, with damaged files among them (docs/reliability.md); stopped, it goes on from there.
+soak: $(READY)
+	$(BIN)/python -m tools.soak --kills 1000 --result docs/reliability.json
+
+# The properties of tests/test_fuzz.py with other examples each time, until it is stopped or HOURS are over.
+HOURS ?= 8
+fuzz: $(READY)
+	$(BIN)/python -m tools.fuzz --hours $(HOURS)
 
 # Made once, and again when what is to be installed changes.
 $(READY): pyproject.toml constraints.txt
