@@ -55,13 +55,14 @@ def tried(given: Any, call: Callable[[], Any], also: tuple[type[Exception], ...]
         with bounded(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             answer = call()
-    except (PiagetError, *also) as error:
-        answer = error
     except SystemExit as error:  # argparse's
         if error.code not in (0, 2):
             raise
         answer = error
     except Exception as error:
+        if isinstance(error, (PiagetError, *also)):
+            _note({"property": _property()})
+            return error
         _wrong(_where(error), f"{type(error).__name__}: {error}", given, error)
         return error
     _note({"property": _property()})

@@ -35,7 +35,7 @@ def seed_list(text: str) -> list[int]:
 
 
 def _path(value: Any) -> Path:
-    if not isinstance(value, str):
+    if not isinstance(value, str) or "\0" in value:
         raise argparse.ArgumentTypeError(f"{value!r} is no path")
     return Path(value)
 
