@@ -16,6 +16,7 @@ from typing import Any
 
 import filelock
 
+from piaget.data.plain import whole_from
 from piaget.errors import LoadError, SettingError
 from piaget.files import write_atomically
 from piaget.lab.row_file import read_rows
@@ -73,8 +74,9 @@ def runs_below(root: Path) -> list[RunFolder]:
 
 def runs_in(out: Path) -> list[RunFolder]:
     """The runs of one command into a folder, by their seeds."""
-    paths = [path.parent for path in out.glob("seed-*/run.json") if path.parent.name[5:].isdigit()]
-    return [RunFolder(path) for path in sorted(paths, key=lambda path: int(path.name[5:]))]
+    found = {path.parent: whole_from(path.parent.name[5:]) for path in out.glob("seed-*/run.json")}
+    seeds = {path: seed for path, seed in found.items() if seed is not None}
+    return [RunFolder(path) for path in sorted(seeds, key=lambda path: seeds[path])]
 
 
 def seed_folders(out: Path, seeds: Sequence[int]) -> list[Path]:
