@@ -123,13 +123,73 @@ def grow(a, b):
     a.add_(b)
 
 
-def test_damaged_files_are_made_again(tmp_path):
-    path = tmp_path / "grow.pt2"
+def flipped(data: bytes, at: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
+def test_damaged_files_are_never_run_but_made_again(tmp_path, monkeypatch):
+    """Whatever became of the file, or of the hash beside it. The compiler itself is asked once."""
+    path, seal = tmp_path / "grow.pt2", tmp_path / "grow.sha256"
+    arguments = (torch.zeros(3), torch.ones(3))
+
+    def works(code):
+        a, b = torch.zeros(3), torch.ones(3)
+        code([a, b])
+        return a.tolist() == [1, 1, 1]
+
     path.write_bytes(b"not a package")
-    code = compiled.machine_code(grow, (torch.zeros(3), torch.ones(3)), path)
-    a, b = torch.zeros(3), torch.ones(3)
-    code([a, b])
-    assert a.tolist() == [1, 1, 1]
+    assert works(compiled.machine_code(grow, arguments, path))
+    good, digest = path.read_bytes(), seal.read_bytes()
+    made = []
+
+    def make(step, arguments, path):
+        made.append(path)
+        seal.write_bytes(digest)
+        path.write_bytes(good)
+
+    monkeypatch.setattr(compiled, "_compile", make)
+    assert works(compiled.machine_code(grow, arguments, path))
+    assert made == []
+    places = range(0, len(good), len(good) // 50)
+    damaged = [flipped(good, at) for at in places] + [
+        b"",
+        bytes(len(good)),
+        good[:-1],
+        good[: len(good) // 2],
+    ]
+    for data in damaged:
+        path.write_bytes(data)
+        assert compiled._load(path) is None
+    assert works(compiled.machine_code(grow, arguments, path))
+    for text in (b"", flipped(digest, 5), b"\xff" * 64, None):
+        if text is None:
+            seal.unlink()
+        else:
+            seal.write_bytes(text)
+        assert compiled._load(path) is None
+        assert works(compiled.machine_code(grow, arguments, path))
+    assert len(made) == 5
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_a_crash_while_it_is_written_leaves_nothing_that_is_trusted(tmp_path, monkeypatch, step):
+    """With the remains of another file in its place, too."""
+    path, replace, calls = tmp_path / "grow.pt2", os.replace, iter(range(1, 10))
+    path.write_bytes(b"of another time")
+
+    def package(program, package_path, inductor_configs):
+        (tmp_path / os.path.basename(package_path)).write_bytes(b"machine code")
+
+    def crash(*arguments):
+        if next(calls) == step:
+            raise OSError("no space left on device")
+        replace(*arguments)
+
+    monkeypatch.setattr("torch._inductor.aoti_compile_and_package", package)
+    monkeypatch.setattr(os, "replace", crash)
+    with pytest.raises(OSError, match="no space"):
+        compiled._compile(grow, (torch.zeros(3), torch.ones(3)), path)
+    assert compiled._load(path) is None
 
 
 def test_what_is_not_contiguous_is_not_compiled(tmp_path):

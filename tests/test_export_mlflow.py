@@ -76,7 +76,7 @@ def test_mlflow_runs(tmp_path, database):
     ]
     assert first.data.params["settings.width"] == "64"
     assert first.data.params["epochs"] == "null"
-    assert len(first.data.params) == 5
+    assert len(first.data.params) == 10
     assert first.data.tags["piaget.folder"] == str(folder)
     assert (first.info.status, second.info.status) == ("KILLED", "FINISHED")
     assert second.info.end_time - second.info.start_time == 3600 * 1000

@@ -346,7 +346,7 @@ def test_wrong_wishes_are_refused_before_training():
     assert learner.tasks == ["task 0", "task 1"]
     with pytest.raises(piaget.SettingError, match="split='tset'; expected train, validation or test"):
         learner.evaluate(tasks, split="tset")
-    with pytest.raises(piaget.TaskError, match="no array of numbers"):
+    with pytest.raises(piaget.TaskError, match="inputs have dtype <U1; expected numbers"):
         learner.predict([["a", "b"]], "task 0")
     assert learner.predict(tasks[0].test.x[:0], "task 0").shape == (0,)
     assert len(learner.predict(tasks[0].test.x, tasks[0])) == 30

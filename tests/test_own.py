@@ -59,7 +59,7 @@ def test_bytes_are_divided_by_one_number():
     [
         ((X,), "needs x, y and groups"),
         ((X, Y[:-1], GROUPS), "90 inputs, 89 targets"),
-        ((X, Y, GROUPS[:, None]), "groups of shape"),
+        ((X, Y, GROUPS[:, None]), "sample 0: its group is missing, or no name: it is a list"),
         (({"a": X},), "expected a pair"),
         (({"a": (X, Y)}, Y), "takes no y"),
         (({},), "no samples"),

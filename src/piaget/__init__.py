@@ -21,7 +21,9 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
     from piaget.errors import (
         DataError as DataError,
         DataNote as DataNote,
+        Diverged as Diverged,
         LoadError as LoadError,
+        NotFinite as NotFinite,
         PiagetError as PiagetError,
         SettingError as SettingError,
         TaskError as TaskError,
@@ -113,7 +115,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "data.tasks": "Split Stream Task",
     "cohort": "Cohort",
-    "errors": "DataError DataNote LoadError PiagetError SettingError TaskError UnknownTaskError",
+    "errors": "DataError DataNote Diverged LoadError NotFinite PiagetError SettingError TaskError "
+    "UnknownTaskError",
     "learner": "Learner",
     "method.adaptation": "Adaptation Correction Finished Frozen KroneckerEWC Memory "
     "NaiveFineTuning Replay Replayed StepContext Stored stored_samples",

@@ -5,13 +5,21 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from piaget.data.tasks import Task
 from piaget.engine.training import Keeper, advance
-from piaget.errors import SettingError
+from piaget.errors import Diverged, SettingError
 from piaget.learner import Learner
 from piaget.scoring.rows import Row
 from piaget.scoring.watch import OnEpoch, OnRow
+
+
+class CohortKeeper(Keeper, Protocol):
+    """Keeps the states of a cohort's learners, and takes note of those that diverge."""
+
+    def diverged(self, learner: Learner, error: Diverged) -> None:
+        """The learner is set aside; the others go on."""
 
 
 class Cohort:
@@ -38,15 +46,30 @@ class Cohort:
         every: int | None = None,
         on_epoch: OnEpoch | None = None,
         on_row: OnRow | None = None,
-        keeper: Keeper | None = None,
+        keeper: CohortKeeper | None = None,
     ) -> list[list[Row]]:
         """Run i learns tasks[i] and is evaluated on evaluate_on[i]; returns each run's rows.
 
         See `Learner.learn`. `on_row` is told of each row at once; `keeper` keeps the learners' states
-        while they learn.
+        while they learn. If a learner diverges, the others learn the task to its end; then `Diverged` is
+        raised, unless there is a keeper, which is told at once.
         """
         if len(tasks) != len(self.learners):
             raise SettingError(f"{len(tasks)} tasks for {len(self.learners)} learners")
+        with contextlib.ExitStack() as busy:
+            for learner in self.learners:
+                busy.enter_context(learner.busy())
+            return self._learn(tasks, evaluate_on, every, on_epoch, on_row, keeper)
+
+    def _learn(
+        self,
+        tasks: Sequence[Task],
+        evaluate_on: Sequence[Iterable[Task]] | None,
+        every: int | None,
+        on_epoch: OnEpoch | None,
+        on_row: OnRow | None,
+        keeper: CohortKeeper | None,
+    ) -> list[list[Row]]:
         pairs = list(zip(self.learners, tasks, strict=True))
         # After an interruption some runs may have finished the task already: they are only evaluated.
         finished = [task.name in learner.tasks for learner, task in pairs]
@@ -65,10 +88,9 @@ class Cohort:
             for i, (learner, task) in enumerate(pairs)
             if not finished[i]
         }
-        with contextlib.ExitStack() as busy:
-            for i in runs:
-                busy.enter_context(self.learners[i].busy())
-            rows = advance(list(runs.values()), keeper)
+        learners = [self.learners[i] for i in runs]
+        set_aside = None if keeper is None else lambda run, error: keeper.diverged(learners[run], error)
+        rows = advance(list(runs.values()), keeper, set_aside)
         for i, new in zip(runs, rows, strict=True):
             results[i] = new
         return results

@@ -20,12 +20,26 @@ class UnknownTaskError(PiagetError, KeyError):
         return str(self.args[0])
 
 
+class NotFinite(PiagetError, ArithmeticError):
+    """A number that is infinite, or none at all, where an answer or a parameter was to be."""
+
+
+class Diverged(NotFinite):
+    """Learning, or what was learned, led to numbers that are not finite.
+
+    The learner's state is the last one that was finite.
+    """
+
+    def __init__(self, text: str, task: str, stage: str, epoch: int, seed: int) -> None:
+        super().__init__(text, task, stage, epoch, seed)  # all of them: it travels between processes
+        self.task, self.stage, self.epoch, self.seed = task, stage, epoch, seed
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 class LoadError(PiagetError):
     """A folder does not hold a learner that can be loaded."""
-
-
-class Diverged(PiagetError):
-    """Numbers grew beyond all bounds while a task was learned."""
 
 
 class DataError(PiagetError):

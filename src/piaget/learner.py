@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import inspect
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, Unpack
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from piaget.data.arrays import as_labels
 from piaget.data.columns import as_text
 from piaget.data.encoding import Encoding
 from piaget.data.tasks import Task
 from piaget.engine.training import Learning, advance
 from piaget.errors import SettingError, TaskError, UnknownTaskError
 from piaget.knowledge import storage
-from piaget.knowledge.checks import check_same, check_task
+from piaget.knowledge.checks import check_is_task, check_same, check_task
 from piaget.knowledge.state import State, TaskRecord
 from piaget.lesson import Lesson
 from piaget.method import objective
@@ -87,16 +86,16 @@ class Learner:
         learner is evaluated on those tasks of `evaluate_on` that it knows (by default, on what
         was just learned). Interrupted, call it again with the same task to carry on.
         """
-        run = self.learning(task, evaluate_on=evaluate_on, every=every, on_epoch=on_epoch)
         with self.busy():
-            return advance([run])[0]
+            return advance([self.learning(task, evaluate_on=evaluate_on, every=every, on_epoch=on_epoch)])[0]
 
     @contextlib.contextmanager
     def busy(self) -> Iterator[None]:
-        """Inside, the learner cannot begin to learn something else (from `on_epoch`, say)."""
-        if self._busy:
-            raise TaskError("the learner is learning a task already; wait until it has ended")
-        self._busy = True
+        """Inside, it cannot begin to learn something else (from `on_epoch` or another thread, say)."""
+        with self.state.lock:
+            if self._busy:
+                raise TaskError("the learner is learning a task already; wait until it has ended")
+            self._busy = True
         try:
             yield
         finally:
@@ -105,15 +104,13 @@ class Learner:
     def check(self, task: Task) -> None:
         """Raises an error if the task could not be learned now. `learn` asks this first."""
         state = self.state
-        if not isinstance(task, Task):
-            raise TaskError(
-                f"a {type(task).__name__} is no task; expected piaget.Task (Task.from_arrays makes one)"
-            )
-        if state.progress is not None and task.name in state.progress.tasks:
-            check_same(state.progress, task)
-        else:
-            expanding = self._initialized and self.settings.algorithm.expansion.proposes
-            check_task(self.settings, state, task, expanding)
+        check_is_task(task)
+        with state.lock:
+            if state.progress is not None and task.name in state.progress.tasks:
+                check_same(state.progress, task)
+            else:
+                expanding = self._initialized and self.settings.algorithm.expansion.proposes
+                check_task(self.settings, state, task, expanding)
 
     @property
     def _initialized(self) -> bool:
@@ -121,10 +118,10 @@ class Learner:
 
     def initialize(self, *, on_epoch: OnEpoch | None = None) -> list[Row]:
         """Initializes the components now, with the tasks that are pending."""
-        if not self.state.pending:
-            raise SettingError("no task is pending: learn(task) first, or initialization is done")
-        watch = Watch(self.settings, self.state, self.state.pending.values(), on_epoch=on_epoch)
         with self.busy():
+            if not self.state.pending:
+                raise SettingError("no task is pending: learn(task) first, or initialization is done")
+            watch = Watch(self.settings, self.state, self.state.pending.values(), on_epoch=on_epoch)
             return advance([Lesson(self.settings, self.state, watch).initialize(self.state.pending)])[0]
 
     def learning(
@@ -154,13 +151,18 @@ class Learner:
         return []
         yield
 
-    # --- asking ----------------------------------------------------------------------------------
+    # --- asking: also while the learner learns in another thread ------------------------------------
+
+    def _still(self) -> Learner:
+        """The learner as it is at this moment."""
+        return _learner(Learner, self.settings, self.state.snapshot())
 
     @property
     def tasks(self) -> list[str]:
         """The names of the tasks that have been learned."""
-        busy = self.state.progress.tasks if self.state.progress else []
-        return [name for name in self.state.records if name not in busy]
+        with self.state.lock:
+            busy = self.state.progress.tasks if self.state.progress else []
+            return [name for name in self.state.records if name not in busy]
 
     @property
     def pending(self) -> list[str]:
@@ -182,7 +184,7 @@ class Learner:
         record, out = network.record, network.outputs(network.inputs(x))
         answer = record.scaling.values(objective.predict(record.kind, out).cpu())
         if record.labels is not None:
-            return np.asarray(record.labels)[answer.numpy()]
+            return as_labels(record.labels)[answer.numpy()]
         return answer if isinstance(x, Tensor) else answer.numpy()
 
     def predict_proba(self, x: Any, task: str | Task) -> Any:
@@ -199,25 +201,25 @@ class Learner:
         given = [tasks] if isinstance(tasks, Task) else list(tasks)
         if split not in ("train", "validation", "test"):
             raise SettingError(f"split={split!r}; expected train, validation or test")
-        known = [task for task in given if task.name in self.tasks]
+        still = self._still()
+        known = [task for task in given if task.name in still.tasks]
         if not known:
-            self.record(given[0].name if given else "")  # says what is known
-        return Watch(self.settings, self.state, known).evaluate(EVALUATION, 0, self.tasks[-1], split)
+            still.record(given[0].name if given else "")  # says what is known
+        return Watch(self.settings, still.state, known).evaluate(EVALUATION, 0, still.tasks[-1], split)
 
     def try_task(self, task: Task, *, on_epoch: OnEpoch | None = None) -> list[Row]:
         """How well existing components would do: assimilates the task on the side.
 
         The learner is not changed; its components are used as they are.
         """
+        check_is_task(task)
+        state = self.state.snapshot()
         if not self.tasks:
             raise SettingError("try_task needs components: learn the initial tasks first")
-        check_task(self.settings, self.state, task, expanding=False)
+        check_task(self.settings, state, task, expanding=False)
         algorithm = replace(self.settings.algorithm, expansion=NoExpansion())
         settings = replace(self.settings, adaptation=Frozen(), algorithm=algorithm)
-        state = copy.copy(self.state)
-        state.generator = torch.Generator()
-        state.generator.set_state(self.state.generator.get_state())
-        state.records, state.memory = dict(state.records), {}
+        state.memory = {}
         return _learner(Learner, settings, state).learn(task, on_epoch=on_epoch)
 
     def encoding(self, task: str | Task) -> Encoding | None:
@@ -230,7 +232,8 @@ class Learner:
         Soft gating depends on the input: its mean over training samples, when the task was
         learned. Linear combinations have one column an output instead of a depth.
         """
-        usages = ((name, self.state.records[name].usage) for name in self.tasks)
+        still = self._still()
+        usages = ((name, still.state.records[name].usage) for name in still.tasks)
         return {name: usage.clone() for name, usage in usages if usage is not None}
 
     def record(self, task: str | Task) -> TaskRecord:
@@ -248,13 +251,14 @@ class Learner:
         return state.records[name]
 
     def _network(self, task: str | Task) -> TaskNetwork:
-        return TaskNetwork(self.settings, self.state, self.record(task))
+        still = self._still()
+        return TaskNetwork(still.settings, still.state, still.record(task))
 
     # --- files -----------------------------------------------------------------------------------
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Saves the learner (safetensors and JSON); a crash leaves the old or the new one."""
-        storage.save(folder, self.settings, self.state)
+        storage.save(folder, self.settings, self.state.snapshot())
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], **parts: Any) -> Learner:

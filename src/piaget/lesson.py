@@ -13,13 +13,13 @@ from collections.abc import Generator
 from piaget.data.tasks import Task
 from piaget.engine.stage import Idle, Stage, TaskData
 from piaget.engine.training import Learning, Trained
-from piaget.errors import SettingError
+from piaget.errors import NotFinite, SettingError
 from piaget.knowledge import lifecycle
 from piaget.knowledge.state import Progress, State, tensors
 from piaget.method.schedule import StageKind
 from piaget.method.settings import Settings
 from piaget.scoring.scores import TaskNetwork
-from piaget.scoring.watch import Watch
+from piaget.scoring.watch import Watch, diverged
 
 Epochs = Generator[Stage | Idle, Trained | None, None]  # a part of a lesson
 
@@ -30,8 +30,23 @@ class Lesson:
     def __init__(self, settings: Settings, state: State, watch: Watch) -> None:
         self.settings, self.state, self.watch = settings, state, watch
         self.epoch = 0  # of the task, the last one that was trained
+        self.stage = "begin"  # it was in this stage
 
     def initialize(self, pending: dict[str, Task]) -> Learning:
+        """The initial tasks together. Numbers that are not finite end it with `Diverged`."""
+        return self._noticing(list(pending)[-1], self._initialize(pending))
+
+    def learn(self, task: Task) -> Learning:
+        """A new task. Numbers that are not finite end it with `Diverged`."""
+        return self._noticing(task.name, self._learn(task))
+
+    def _noticing(self, task: str, learning: Learning) -> Learning:
+        try:
+            return (yield from learning)
+        except NotFinite as error:
+            raise diverged(self.settings, task, self.stage, self.epoch, error) from None
+
+    def _initialize(self, pending: dict[str, Task]) -> Learning:
         """Line 1: the initial tasks together; with fixed random structures, only components learn."""
         settings, state, tasks = self.settings, self.state, list(pending.values())
         if state.progress is None:
@@ -48,7 +63,7 @@ class Lesson:
             state.pending, state.progress = {}, None
         return rows
 
-    def learn(self, task: Task) -> Learning:
+    def _learn(self, task: Task) -> Learning:
         """Lines 3 to 12: a new task, with components that exist."""
         settings, state = self.settings, self.state
         if state.progress is None:
@@ -95,11 +110,14 @@ class Lesson:
         """One stage, up to epoch `end` of the task, or until it stops early."""
         settings, state, watch, progress = self.settings, self.state, self.watch, self.state.progress
         assert progress is not None
-        epoch = progress.epoch
+        self.epoch = epoch = progress.epoch
+        self.stage = stage.kind.name
         while epoch < end and not self._stops(progress):
             trained = yield stage
             self.epoch = epoch = epoch + 1
             assert trained is not None
+            if not trained.finite:
+                raise NotFinite("parameters are not finite")
 
             def refresh(trained: Trained = trained, at: int = epoch) -> None:
                 """Brings the state up to date."""

@@ -6,6 +6,7 @@ Both are recorded with the task, and saved with the learner: `predict` on new ro
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,11 @@ import torch
 from torch import Tensor
 
 from piaget.data.columns import as_dates, as_frame, as_numbers, as_texts
-from piaget.errors import DataError
+from piaget.data.plain import is_number, plain, shown
+from piaget.errors import DataError, SettingError
+
+# Of a scaling's numbers: a byte that is divided stays a number of 32 bits.
+_RANGES = {"divisor": (1e-30, 1e30), "mean": (-math.inf, math.inf), "spread": (0.0, math.inf)}
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,15 @@ class Scaling:
     divisor: float = 1.0
     mean: float = 0.0
     spread: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("divisor", "mean", "spread"):
+            value = plain(getattr(self, name))
+            least, most = _RANGES[name]
+            if not is_number(value) or not least < value < most:
+                right = "a finite number" if name == "mean" else f"a number from {least:g} to {most:g}"
+                raise SettingError(f"scaling: {name}={shown(value)}; expected {right}")
+            object.__setattr__(self, name, value)
 
     def inputs(self, x: Tensor, device: str, dtype: torch.dtype) -> Tensor:
         """Whole numbers are divided; fractions are taken for divided already."""

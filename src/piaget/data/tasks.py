@@ -16,7 +16,8 @@ from torch import Tensor
 
 from piaget.data.arrays import Kind as Kind, as_features, as_targets, as_values, infer_kind, number_classes
 from piaget.data.encoding import Encoding, Scaling
-from piaget.errors import SettingError, TaskError
+from piaget.data.plain import Fractions, check_fractions, check_seed, is_number, is_whole, plain, shown
+from piaget.errors import TaskError
 
 KINDS = ("binary", "multiclass", "regression")
 Stream = Sequence["Task"]
@@ -60,6 +61,10 @@ class Task:
     encoding: Encoding | None = None
 
     def __post_init__(self) -> None:
+        # Numbers and labels as Python's own: they are saved, and compared.
+        object.__setattr__(self, "classes", plain(self.classes))
+        if isinstance(self.labels, tuple | list | np.ndarray):
+            object.__setattr__(self, "labels", tuple(plain(label) for label in self.labels))
         _check(self)
 
     def __repr__(self) -> str:
@@ -115,7 +120,7 @@ class Task:
         test: tuple[Any, Any] | None = None,
         kind: Kind | None = None,
         classes: int | None = None,
-        fractions: tuple[float, float, float] = (0.6, 0.2, 0.2),
+        fractions: Fractions = (0.6, 0.2, 0.2),
         seed: int = 0,
         divisor: float | None = None,
         standardize: bool = True,
@@ -133,8 +138,13 @@ class Task:
         values; scores and predictions are in their own units (`standardize=False`: learned as they are).
         """
         named = {"train": (x, y), "validation": validation, "test": test}
-        if classes is not None and (isinstance(classes, bool) or not isinstance(classes, int)):
-            raise TaskError(f"task {name!r}: classes={classes!r}; expected a whole number")
+        classes = plain(classes)
+        if classes is not None and not is_whole(classes):
+            raise TaskError(f"task {name!r}: classes={shown(classes)}; expected a whole number")
+        seed, fractions, divisor = check_seed(seed), check_fractions(fractions), plain(divisor)
+        for split, pair in named.items():
+            if pair is not None and not (isinstance(pair, tuple | list) and len(pair) == 2):
+                raise TaskError(f"task {name!r}: {split} is a {type(pair).__name__}; expected a pair (x, y)")
         pairs = {
             split: (as_features(name, split, pair[0]), as_targets(name, split, pair[1]))
             for split, pair in named.items()
@@ -163,10 +173,10 @@ class Task:
         inputs = splits["train"].x
         if divisor is None:
             divisor = float(inputs.max()) or 1.0 if inputs.dtype == torch.uint8 else 1.0
-        elif not divisor > 0 or inputs.dtype != torch.uint8:
+        elif not is_number(divisor) or not divisor > 0 or inputs.dtype != torch.uint8:
             raise TaskError(
-                f"task {name!r}: divisor={divisor} with inputs of {inputs.dtype}; expected a positive number "
-                "with bytes (uint8)"
+                f"task {name!r}: divisor={shown(divisor)} with inputs of {inputs.dtype}; expected a "
+                "positive number with bytes (uint8)"
             )
         scaling = Scaling(divisor)
         task = Task(
@@ -193,14 +203,12 @@ def _first_fingerprint(task: Task) -> str:
     return digest.hexdigest()
 
 
-def split_rows(
-    y: Tensor, classes: int, fractions: tuple[float, float, float], seed: int
-) -> tuple[Tensor, Tensor, Tensor]:
+def split_rows(y: Tensor, classes: int, fractions: Fractions, seed: int) -> tuple[Tensor, Tensor, Tensor]:
     """Row numbers of a random train / validation / test division, every class alike."""
     generator = torch.Generator().manual_seed(seed)
     groups = [torch.nonzero(y == c).flatten() for c in range(classes)] or [torch.arange(len(y))]
     parts: tuple[list[Tensor], list[Tensor], list[Tensor]] = ([], [], [])
-    check_fractions(fractions)
+    fractions = check_fractions(fractions)
     for rows in groups:
         rows = rows[torch.randperm(len(rows), generator=generator)]
         first = round(fractions[0] * len(rows))
@@ -219,43 +227,81 @@ def standardized(name: str, y: np.ndarray, divisor: float = 1.0) -> Scaling:
     return Scaling(divisor, mean, spread or 1.0)
 
 
-def check_fractions(fractions: tuple[float, float, float]) -> None:
-    """Raises an error if these are not three shares that add to 1."""
-    shares = tuple(fractions) if isinstance(fractions, tuple | list) else ()
-    if len(shares) != 3 or min(shares) < 0 or shares[0] == 0 or abs(sum(shares) - 1) > 1e-6:
-        raise SettingError(
-            f"fractions={fractions}; expected three shares (training, validation, test) adding to 1"
-        )
-
-
 # --- checks and conversions -------------------------------------------------------------------
 
 
 def _check(task: Task) -> None:
-    where = f"task {task.name!r}"
-    if not isinstance(task.name, str) or not task.name:
-        raise TaskError(f"a task's name is a non-empty text; found {task.name!r}")
+    where = f"task {shown(task.name)}"
+    if not isinstance(task.name, str) or not task.name or not _can_be_written(task.name):
+        raise TaskError(f"a task's name is a non-empty text (Unicode); found {shown(task.name)}")
+    for field, kind in _TYPES.items():
+        if not isinstance(getattr(task, field), kind):
+            found = type(getattr(task, field)).__name__
+            raise TaskError(f"{where}: {field} is a {found}; expected {_named(kind)}")
     if task.kind not in KINDS:
-        raise TaskError(f"{where}: kind is {task.kind!r}; expected one of {', '.join(KINDS)}")
+        raise TaskError(f"{where}: kind is {shown(task.kind)}; expected one of {', '.join(KINDS)}")
     expected = {"binary": task.classes == 2, "regression": task.classes == 0}
-    if not expected.get(task.kind, task.classes >= 2):
+    if not is_whole(task.classes) or not expected.get(task.kind, task.classes >= 2):
         raise TaskError(
-            f"{where}: kind {task.kind} with classes={task.classes}; expected 2 classes for "
+            f"{where}: kind {task.kind} with classes={shown(task.classes)}; expected 2 classes for "
             "binary, 2 or more for multiclass, 0 for regression"
         )
-    if task.labels is not None and len(task.labels) != task.classes:
-        raise TaskError(f"{where}: {len(task.labels)} labels for {task.classes} classes")
-    odd = [label for label in task.labels or () if not isinstance(label, str | int | float)]
-    if odd:
-        raise TaskError(f"{where}: label {odd[0]!r} is a {type(odd[0]).__name__}; expected texts or numbers")
+    if task.labels is not None:
+        _check_labels(where, task.labels, task.classes)
     for name, split in task.splits():
         _check_split(f"{where}, {name}", split, task)
     if task.kind != "regression":
         _check_training_classes(where, task)
 
 
+_TYPES: dict[str, Any] = {
+    "train": Split,
+    "validation": Split | None,
+    "test": Split | None,
+    "labels": tuple | None,
+    "stream": str,
+    "scaling": Scaling,
+    "encoding": Encoding | None,
+}
+
+
+def _named(kind: Any) -> str:
+    """Split | None -> "a Split, or None" """
+    return f"a {kind.__name__}" if isinstance(kind, type) else f"a {kind.__args__[0].__name__}, or None"
+
+
+def _can_be_written(text: str) -> bool:
+    """File names that are no Unicode are read as texts that no file can hold."""
+    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def _check_labels(where: str, labels: tuple[Any, ...], classes: int) -> None:
+    if len(labels) != classes:
+        raise TaskError(f"{where}: {len(labels)} labels for {classes} classes")
+    for label in labels:
+        if not isinstance(label, str | int | float) or label != label:
+            found = shown(label)
+            raise TaskError(f"{where}: label {found} is a {type(label).__name__}; expected texts or numbers")
+        if isinstance(label, str) and not _can_be_written(label):
+            raise TaskError(f"{where}: label {label!r} is no text that can be written (Unicode)")
+        if isinstance(label, int) and not -(2**63) <= label < 2**64:
+            raise TaskError(f"{where}: a label is a whole number beyond 64 bits; expected less, or texts")
+    if len(set(labels)) < classes:
+        twice = next(label for label in labels if labels.count(label) > 1)
+        raise TaskError(f"{where}: label {twice!r} occurs twice; expected different labels")
+
+
+# What a network can be given; all are cast to the learner's own type.
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+_SIGNED = (torch.int8, torch.int16, torch.int32, torch.int64)
+_UNSIGNED = (torch.uint8, torch.uint16, torch.uint32, torch.uint64)
+
+
 def _check_split(where: str, split: Split, task: Task) -> None:
     x, y = split.x, split.y
+    for what, tensor in (("inputs", x), ("targets", y)):
+        if tensor.layout != torch.strided or tensor.is_nested or tensor.is_meta:
+            raise TaskError(f"{where}: {what} are a sparse, nested or meta tensor; expected a full one")
     if x.ndim < 2 or (x.numel() == 0 and len(x) > 0):
         raise TaskError(f"{where}: inputs have shape {tuple(x.shape)}; expected (samples, features...)")
     if len(x) == 0:
@@ -267,7 +313,7 @@ def _check_split(where: str, split: Split, task: Task) -> None:
             f"{where}: inputs have shape {tuple(x.shape[1:])}, but the training inputs have "
             f"{task.input_shape}"
         )
-    if x.is_complex() or x.dtype == torch.bool:
+    if x.dtype not in (*_FLOATS, *_SIGNED, *_UNSIGNED):
         raise TaskError(f"{where}: inputs have dtype {x.dtype}; expected floating point or integers")
     if x.is_floating_point() and not bool(torch.isfinite(x).all()):
         bad = torch.nonzero(~torch.isfinite(x.flatten(1)).all(1)).flatten()
@@ -294,6 +340,11 @@ def _absent_classes(task: Task, split: Split) -> str:
 
 
 def _check_training_classes(where: str, task: Task) -> None:
+    if task.classes > len(task.train):
+        raise TaskError(
+            f"{where}: {len(task.train)} training samples for {task.classes} classes; every class needs at "
+            "least one"
+        )
     if absent := _absent_classes(task, task.train):
         raise TaskError(
             f"{where}: no train sample of class {absent}; every class needs at least one training sample"
@@ -307,9 +358,7 @@ def _warn_of_absent_classes(task: Task) -> Task:
     return task
 
 
-def _divide(
-    name: str, data: Split, classes: int, fractions: tuple[float, float, float], seed: int
-) -> dict[str, Split]:
+def _divide(name: str, data: Split, classes: int, fractions: Fractions, seed: int) -> dict[str, Split]:
     rows = split_rows(data.y, classes, fractions, seed)
     names = ("train", "validation", "test")
     empty = [part for part, r, share in zip(names, rows, fractions, strict=True) if share > 0 and not len(r)]

@@ -3,8 +3,9 @@
 A step is traced to a graph of elementary operations, forward, backward and Adam together, and compiled
 ahead of time by PyTorch's own compiler (AOTInductor) into one file, which is called with a flat list of
 tensors: nothing is traced or checked again when it runs. The file is found again, also by other
-processes, by a key of all that it depends on. Where it cannot be made (no C++ compiler, an operation
-that cannot be traced), the step is run as it is, with the same results up to rounding.
+processes, by a key of all that it depends on; its hash lies beside it, and a file that is not what was
+made is made again. Where it cannot be made (no C++ compiler, an operation that cannot be traced), the step
+is run as it is, with the same results up to rounding.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
+import io
 import logging
 import math
 import os
@@ -29,6 +31,7 @@ from torch import Tensor
 
 from piaget.engine.stage import Stage
 from piaget.errors import CompileNote
+from piaget.files import write_atomically
 from piaget.method.trees import leaves, rebuild
 
 Compiled = Callable[[list[Tensor]], Any]  # takes the leaves of the arguments' tree; writes into some
@@ -177,16 +180,30 @@ def _compile(step: Callable[..., None], arguments: tuple[Any, ...], path: Path) 
             "aot_inductor.compile_wrapper_opt_level": "O0",  # around the kernels: nothing worth optimizing
         }
         aoti_compile_and_package(program, package_path=str(temporary), inductor_configs=options)
+    # The hash first: whatever a crash leaves, a file that is not whole never has its own hash beside it.
+    write_atomically(_hash_file(path), _hash(temporary.read_bytes()).encode())
     os.replace(temporary, path)
 
 
 def _load(path: Path) -> Compiled | None:
-    """None: it is not there, or damaged."""
+    """None: it is not there, or is not what was made, to the byte. Damaged code would not fail, but crash."""
     from torch._inductor import aoti_load_package
 
-    if not path.is_file():
-        return None
     try:
-        return aoti_load_package(str(path)).loader.run  # past a wrapper that sorts arguments
+        data, expected = path.read_bytes(), _hash_file(path).read_text("ascii", "replace")
+    except OSError:
+        return None
+    if _hash(data) != expected:
+        return None
+    try:  # from memory, so that what is loaded is what was looked at
+        return aoti_load_package(io.BytesIO(data)).loader.run  # past a wrapper that sorts arguments
     except RuntimeError:
         return None
+
+
+def _hash_file(path: Path) -> Path:
+    return path.with_suffix(".sha256")
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

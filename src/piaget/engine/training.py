@@ -8,7 +8,7 @@ together.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -21,6 +21,7 @@ from piaget.engine.compiled import Compiled, compiled, pays
 from piaget.engine.layout import Layout, Part, of_run, stacked
 from piaget.engine.stage import Idle, Stage
 from piaget.engine.step import Inputs, Standing, Step
+from piaget.errors import Diverged
 from piaget.knowledge.state import Update
 from piaget.method.optimizer import ConstantRate
 from piaget.method.parameters import TASK_ROLES, Role
@@ -35,6 +36,11 @@ class Trained:
     training: Training
     place: int  # of the run, among those that are trained together
     keep: bool
+
+    @property
+    def finite(self) -> bool:
+        """As far as has been looked, its parameters are finite."""
+        return self.training.finite[self.place]
 
     def update(self) -> Update:
         """All that changed since the last update, as copies."""
@@ -56,13 +62,24 @@ class Keeper(Protocol):
         """All states are consistent now."""
 
 
+LOOK_EVERY = 200  # steps, at least: so looking takes less than a hundredth of the time
+
 # --- many runs ----------------------------------------------------------------------------------------------
 
 
-def advance(runs: Sequence[Learning], keeper: Keeper | None = None) -> list[list[Row]]:
-    """Drives all runs to their ends, training together what can be trained together."""
+def advance(
+    runs: Sequence[Learning],
+    keeper: Keeper | None = None,
+    set_aside: Callable[[int, Diverged], None] | None = None,
+) -> list[list[Row]]:
+    """Drives all runs to their ends, training together what can be trained together.
+
+    A run that diverges is left where it is, and the others go on. `set_aside` is told of it at once; without
+    it, the error is raised when the others have ended.
+    """
     results: list[list[Row]] = [[] for _ in runs]
     waiting: dict[int, Stage | Idle] = {}
+    errors: list[Diverged] = []
 
     def resume(i: int, trained: Trained | None) -> None:
         """The run goes on to its next wish, or to its end."""
@@ -71,6 +88,10 @@ def advance(runs: Sequence[Learning], keeper: Keeper | None = None) -> list[list
             waiting[i] = runs[i].send(trained)
         except StopIteration as end:
             results[i] = end.value
+        except Diverged as error:
+            errors.append(error)
+            if set_aside is not None:
+                set_aside(i, error)
 
     for i in range(len(runs)):
         resume(i, None)
@@ -93,7 +114,18 @@ def advance(runs: Sequence[Learning], keeper: Keeper | None = None) -> list[list
             for i in members:
                 if isinstance(waiting.get(i), Idle):
                     resume(i, None)
+    if errors and set_aside is None:
+        raise _all_of(errors)
     return results
+
+
+def _all_of(errors: Sequence[Diverged]) -> Diverged:
+    """The first one, which tells of all seeds."""
+    first, *others = errors
+    if not others:
+        return first
+    seeds = ", ".join(str(error.seed) for error in others)
+    return Diverged(f"{first}; likewise the seeds {seeds}", first.task, first.stage, first.epoch, first.seed)
 
 
 def _stage_of(wish: Stage | Idle) -> Stage:
@@ -136,6 +168,11 @@ class Training:
         self.active: Sequence[bool] = ()
         self.repeated: list[tuple[Batch | None, ...]] | None = None  # an epoch, if all are the same
         self.unread = [0] * len(stages)  # steps since the last update of each run
+        self.unseen = 0  # steps since it was last looked whether all is finite
+        self.finite = [True] * len(stages)
+        # Parameters that are infinite from the start (of a structure) are looked at when they are taken over.
+        learning = (p for key in self.work.slots for p in self.work.groups[key].values())
+        self.learning = [p for p in learning if bool(torch.isfinite(p).all())]
 
     def _pass(self, part: Part, hide: bool) -> Pass:
         """A step with all that stays the same during the stage."""
@@ -184,6 +221,20 @@ class Training:
         self.epochs += 1
         for place, steps in enumerate(self.steps_an_epoch):
             self.unread[place] += steps
+        self.unseen += max(self.steps_an_epoch)
+        if self.unseen >= LOOK_EVERY:
+            self._look()
+
+    def _look(self) -> None:
+        """Which runs are still finite? What is not stays so: it is enough to look now and then.
+
+        In float64 no sum of finite numbers of a network overflows; a sum with any other number is not finite.
+        """
+        self.unseen = 0
+        if self.learning:
+            runs = len(self.stages)
+            sums = [p.reshape(runs, -1).sum(1, dtype=torch.float64) for p in self.learning]
+            self.finite = torch.isfinite(torch.stack(sums).sum(0)).tolist()
 
     def _set_rates(self) -> None:
         """Each run's own: one that waited, or was interrupted at another moment, may be at another epoch."""

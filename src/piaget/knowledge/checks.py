@@ -12,6 +12,14 @@ from piaget.method.objective import output_width
 from piaget.method.settings import Settings
 
 
+def check_is_task(task: object) -> None:
+    """Raises an error if it is something else."""
+    if not isinstance(task, Task):
+        raise TaskError(
+            f"a {type(task).__name__} is no task; expected piaget.Task (Task.from_arrays makes one)"
+        )
+
+
 def check_task(settings: Settings, state: State, task: Task, expanding: bool) -> None:
     """Raises an error that names the task, if it cannot be learned (`expanding`: with expansion)."""
     where = f"task {task.name!r}"
@@ -53,6 +61,9 @@ def _check_inputs(settings: Settings, state: State, task: Task) -> None:
         narrow = split.x.is_floating_point() and split.x.dtype != settings.torch_dtype
         if narrow and not bool(torch.isfinite(split.x.to(settings.torch_dtype)).all()):
             raise TaskError(f"{name}: inputs are too large for {settings.dtype}; expected finite numbers")
+        wide = task.kind == "regression" and split.y.dtype != settings.torch_dtype
+        if wide and not bool(torch.isfinite(split.y.to(settings.torch_dtype)).all()):
+            raise TaskError(f"{name}: targets are too large for {settings.dtype}; give dtype='float64'")
     if isinstance(settings.encoder, NoEncoder):
         model.components.check_input(task.input_shape)
     shapes = model.shapes(task.input_shape)

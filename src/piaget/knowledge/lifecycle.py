@@ -5,13 +5,13 @@ from __future__ import annotations
 import torch
 
 from piaget.data.tasks import Task
-from piaget.errors import SettingError
+from piaget.errors import NotFinite, SettingError
 from piaget.knowledge.state import Progress, State, TaskRecord, tensors
 from piaget.method.adaptation import Finished, Memory
 from piaget.method.objective import output_width
 from piaget.method.parameters import TASK_ROLES, Moments, TaskParams, new_moments
 from piaget.method.settings import Settings
-from piaget.method.trees import T, map_tree, ordered, resize
+from piaget.method.trees import T, check_finite, leaves, map_tree, ordered, resize
 from piaget.recording import observed
 
 
@@ -88,6 +88,7 @@ def finish(settings: Settings, state: State, task: Task) -> None:
         usage = model.structure.usage(
             model.components, record.params.structure, visible[visible], inputs
         )  # of those that it may use
+        check_finite(f"task {task.name!r}: the weights of components", usage)
         record.usage = usage.cpu().clone()
     finished = Finished(
         index=list(state.records).index(task.name),
@@ -119,6 +120,7 @@ def _check_memory(settings: Settings, memory: Memory) -> None:
             f"{type(settings.adaptation).__name__}.remember returned a {type(memory).__name__}; expected a "
             "dictionary of dictionaries of tensors, with texts as keys"
         )
+    check_finite(f"numbers that {type(settings.adaptation).__name__} stores", memory)
 
 
 def _draw_task(settings: Settings, state: State, task: Task) -> TaskParams:
@@ -160,4 +162,6 @@ def _track(settings: Settings, state: State, tasks: list[Task], candidate: bool 
 
 def _placed(settings: Settings, tree: T) -> T:
     """Where it is computed, and in the order in which it would be loaded: compiled steps depend on it."""
+    if any(bool(tensor.isnan().any()) for tensor in leaves(tree)):
+        raise NotFinite("new parameters, as they were drawn, are not numbers")
     return map_tree(lambda t: t.to(settings.device), ordered(tree))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import math
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -12,13 +15,14 @@ from torch import Tensor
 
 from piaget.data.encoding import Encoding, Scaling
 from piaget.data.tasks import Kind, Split, Task
+from piaget.errors import NotFinite
 from piaget.method.adaptation import Memory
 from piaget.method.components import Shape
 from piaget.method.model import Model
 from piaget.method.objective import output_width
 from piaget.method.parameters import Moments, Params, Role, SharedParams, TaskParams
 from piaget.method.settings import Settings
-from piaget.method.trees import Tensors
+from piaget.method.trees import Tensors, check_finite
 
 
 @dataclass
@@ -74,7 +78,10 @@ class Update:
 
 @dataclass
 class State:
-    """All that a learner knows. Tensors in it are replaced, never written into."""
+    """All that a learner knows. Tensors in it are replaced, never written into.
+
+    One thread may change it while others look at snapshots of it: changes and snapshots hold its lock.
+    """
 
     generator: torch.Generator
     components: Tensors = field(default_factory=dict)  # stacked (k, ...); empty before initialization
@@ -86,6 +93,28 @@ class State:
     pending: dict[str, Task] = field(default_factory=dict)
     progress: Progress | None = None
     steps: int = 0  # batches x passes that were trained in all
+
+    def __post_init__(self) -> None:
+        self.lock = threading.RLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "lock"}
+
+    def __setstate__(self, fields: dict[str, Any]) -> None:
+        vars(self).update(fields)
+        self.lock = threading.RLock()  # a copy has its own
+
+    def snapshot(self) -> State:
+        """The state as it is at this moment, whatever becomes of this one."""
+        with self.lock:
+            still = copy.copy(self)
+            still.generator = torch.Generator()
+            still.generator.set_state(self.generator.get_state())
+            still.records, still.pending = dict(self.records), dict(self.pending)
+            if self.progress is not None:  # only records of tasks that are being learned change
+                still.records |= {name: copy.copy(self.records[name]) for name in self.progress.tasks}
+                still.progress = replace(self.progress, moments=dict(self.progress.moments))
+            return still
 
     @property
     def k(self) -> int:
@@ -101,6 +130,7 @@ class State:
         """Takes over what training changed, up to this epoch of the task."""
         progress = self.progress
         assert progress is not None
+        self._check(update)
         for role, (params, moments) in update.groups.items():
             if role == "components":
                 self.components, self.moments = params, moments
@@ -124,12 +154,33 @@ class State:
         progress.counts = progress.counts | sums
         progress.epoch, progress.generator = epoch, self.generator.get_state()
 
+    def _check(self, update: Update) -> None:
+        """Nothing that is not finite is taken over."""
+        old = {
+            "components": self.components,
+            "candidate": {name: p[-1] for name, p in self.components.items()},
+            "shared encoder": self.shared.encoder,
+            "shared decoder": self.shared.decoder,
+        }
+        for role, changed in update.groups.items():
+            _check_group(f"of the {role}", changed, old[role])
+        for name, groups in update.tasks.items():
+            for role, changed in groups.items():
+                own = getattr(self.records[name].params, role)
+                _check_group(f"of the {role} of task {name!r}", changed, own)
+        if not all(map(math.isfinite, update.counts.values())):
+            raise NotFinite(f"the adaptation's counts, {update.counts}, are not finite")
+
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All or nothing: an exception inside (an interrupt, too) puts everything back.
+        """All or nothing: an exception inside (an interrupt, too) puts everything back, and no other thread
+        sees the state in between."""
+        with self.lock, self._restored_after_errors():
+            yield
 
-        Tensors in the state are replaced, never written into; so shallow copies are enough.
-        """
+    @contextmanager
+    def _restored_after_errors(self) -> Iterator[None]:
+        """Tensors in the state are replaced, never written into; so shallow copies are enough."""
         kept: list[tuple[Any, Any]] = [(x, dict(vars(x))) for x in (self, *self.records.values())]
         inner: list[tuple[Any, Any]] = [(d, dict(d)) for d in (self.records, self.pending)]
         if self.progress is not None:
@@ -146,6 +197,16 @@ class State:
                 d.update(items)
             self.generator.set_state(generator)
             raise
+
+
+def _check_group(whose: str, changed: tuple[Tensors, Moments], old: Tensors) -> None:
+    """A structure may have infinite parameters from the start (logits of components that are not used): those
+    stay as they are."""
+    params, moments = changed
+    for name, new in params.items():
+        if not bool((torch.isfinite(new) | (new == old[name])).all()):
+            raise NotFinite(f"parameters {whose} are not finite")
+    check_finite(f"moments {whose}", moments)
 
 
 def _with_last(stack: Tensor, last: Tensor) -> Tensor:

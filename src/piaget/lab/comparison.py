@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from piaget.errors import Diverged, PiagetError, SettingError
+from piaget.errors import PiagetError, SettingError
 from piaget.lab.executors import Executor, InProcess, Processes
 from piaget.lab.jobs import Job
 from piaget.lab.making import PAPER_PARTS
@@ -82,7 +82,7 @@ def compare(
     lost = diverged_runs(jobs, Path(out))
     if lost:
         folder, said = next(iter(lost.items()))
-        raise Diverged(f"{len(lost)} runs diverged; all others are in {out}. The first, {folder}: {said}")
+        raise PiagetError(f"{len(lost)} runs diverged; all others are in {out}. The first, {folder}: {said}")
     return [vars(line) | {"variant": variant} for variant, table in tables.items() for line in table]
 
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol
 from piaget.errors import PiagetError, SettingError
 from piaget.extras import need
 from piaget.files import write_atomically
-from piaget.lab.folder import ACTIVE
+from piaget.lab.folder import ACTIVE, DIVERGED
 
 BATCH = 1000  # points sent at once; MLflow takes no more
 
@@ -175,6 +175,7 @@ STATUSES = {
     "running": "RUNNING",
     "done": "FINISHED",
     "failed": "FAILED",
+    DIVERGED: "FAILED",
     "stopped": "KILLED",
     "interrupted": "KILLED",
 }

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import ast
 import difflib
-import math
-import numbers
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_args, get_type_hints
 
+from piaget.data.plain import is_number, is_whole, plain, shown
 from piaget.errors import SettingError
 
 if TYPE_CHECKING:
@@ -44,21 +43,12 @@ def one_of(*words: str) -> Values:
 
 
 def _whole(value: Any, least: int) -> bool:
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= least
-
-
-def _number(value: Any) -> bool:
-    if not isinstance(value, numbers.Real) or isinstance(value, bool):
-        return False
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # a whole number beyond all floats
-        return False
+    return is_whole(value) and int(value) >= least
 
 
 WHOLE = Values("N", lambda value: _whole(value, 1), "a whole number, 1 or more")
 COUNT = Values("N", lambda value: _whole(value, 0), "a whole number, 0 or more")
-NUMBER = Values("X", _number, "a finite number")
+NUMBER = Values("X", is_number, "a finite number")
 BATCH = Values("N|all", lambda v: v == "all" or _whole(v, 1), "a whole number, 1 or more, or all")
 SEED = Values("N", lambda value: _whole(value, 0) and value < 2**63, "a whole number, 0 or more, below 2^63")
 TEXT = Values("NAME", lambda value: isinstance(value, str), "a name")
@@ -207,31 +197,32 @@ def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in settings.items():
         if name not in SETTINGS:
             raise unknown_setting(name, SETTINGS)
-        about = SETTINGS[name].about
+        about, value = SETTINGS[name].about, plain(value)
         if value is None or (about.part and not isinstance(value, str)):
             checked[name] = value
             continue
         if not about.values.allows(value):
             objects = ", or an object" if about.part else ""
-            raise SettingError(f"{name}={value!r}: expected {about.values.expected}{objects}")
-        checked[name] = value.item() if hasattr(value, "item") else value  # numpy's numbers
+            raise SettingError(f"{name}={shown(value)}: expected {about.values.expected}{objects}")
+        checked[name] = value
     return {name: value for name, value in checked.items() if value is not None}
 
 
 def check_number(name: str, value: Any, values: Values) -> Any:
     """A number, also numpy's, as Python's own; None stays None. A wrong one is an error."""
+    value = plain(value)
     if value is None:
         return None
     if not values.allows(value):
-        raise SettingError(f"{name}={value!r}: expected {values.expected}")
-    return value.item() if hasattr(value, "item") else value
+        raise SettingError(f"{name}={shown(value)}: expected {values.expected}")
+    return value
 
 
 def parse(text: str) -> Any:
     """A value from the command line: a number, True, ... or else a text."""
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, MemoryError, RecursionError):  # the last two: nested too deeply
         return text
 
 

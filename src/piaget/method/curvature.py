@@ -25,7 +25,7 @@ from piaget.method.objective import (
     targets,
 )
 from piaget.method.parameters import Params
-from piaget.method.trees import Tensors, map_tree
+from piaget.method.trees import Tensors, check_finite, map_tree
 from piaget.recording import observed
 
 
@@ -95,6 +95,7 @@ def draw_labels(kind: Kind, out: Tensor, generator: torch.Generator) -> Tensor:
     """Labels (N,) drawn from the predictions; regression needs none."""
     labels = torch.zeros(len(out), dtype=out.dtype)
     if kind != "regression":
+        check_finite("outputs for samples from which the curvature is measured", out)
         chances = probabilities(kind, out).cpu().double()
         labels = torch.multinomial(chances, 1, generator=generator)[:, 0]
     return observed("labels", labels.to(out.device))

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
+import torch
 from torch import Tensor
+
+from piaget.errors import NotFinite
 
 Tensors = dict[str, Tensor]
 T = TypeVar("T")  # a tree, whose form is kept
@@ -36,6 +39,13 @@ def leaves(tree: Any) -> Iterator[Tensor]:
     elif tree is not None:
         for branch in tree.values() if isinstance(tree, dict) else tree:
             yield from leaves(branch)
+
+
+def check_finite(what: str, tree: Any) -> None:
+    """Raises an error if a number in the tree is not finite."""
+    for tensor in leaves(tree):
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+            raise NotFinite(f"{what} are not finite")
 
 
 def rebuild(like: T, tensors: Iterable[Tensor]) -> T:

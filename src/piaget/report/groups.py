@@ -75,7 +75,7 @@ def group(results: Results) -> list[Group]:
     groups: list[Group] = []
     for key, by_seed in runs_of.items():
         runs = tuple(by_seed.values())
-        counted = tuple(run for run in runs if run.done or run.stream not in finished)
+        counted = tuple(run for run in runs if run.done or (run.stream not in finished and not run.diverged))
         score = str(metric.get(runs[0].name, "accuracy"))
         groups.append(Group(len(groups), *key[:3], score, labels[key], runs, counted))
     results.notes.extend(_notes(groups, finished))
@@ -97,7 +97,7 @@ def _by_method(results: Results) -> dict[Key, RunsBySeed]:
 def _notes(groups: list[Group], finished: set[str]) -> list[str]:
     """What a reader should know of how runs were counted, and of what they have in common."""
     notes = []
-    unfinished = sum(len(group.runs) - len(group.counted) for group in groups)
+    unfinished = sum(run not in group.counted and not run.diverged for group in groups for run in group.runs)
     if unfinished:
         notes.append(f"unfinished runs left out of means: {unfinished}; piaget resume goes on with them")
     for stream in dict.fromkeys(group.stream for group in groups if group.stream not in finished):

@@ -16,7 +16,7 @@ import pandas as pd
 
 from piaget.errors import LoadError, SettingError
 from piaget.lab.configuration import configure
-from piaget.lab.folder import RunFolder, diverged, runs_below
+from piaget.lab.folder import DIVERGED, RunFolder, runs_below
 from piaget.paper.names import ALGORITHMS, BASES, trials
 from piaget.paper.results import reported
 from piaget.scoring.rows import COLUMNS, OLD_COLUMNS, upgrade
@@ -65,6 +65,11 @@ class ReportedRun:
     @property
     def done(self) -> bool:
         return self.status == "done"
+
+    @property
+    def diverged(self) -> bool:
+        """Did it end because its numbers grew beyond all bounds?"""
+        return self.status == DIVERGED
 
     @cached_property
     def changes(self) -> dict[str, Any]:
@@ -204,8 +209,7 @@ def read(folders: Sequence[Path]) -> Results:
             continue
         runs.append(run)
         tables.append(rows.assign(run=run.name))
-    said = diverged(run.folder for run in runs)
-    notes += [f"{folder}: failed: diverged: {error}" for folder, error in said.items()]
+    notes += [f"{run.name}: {DIVERGED}: {run.description['error']}" for run in runs if run.diverged]
     if not runs:
         raise SettingError("no run has scores yet: " + "; ".join(notes))
     runs.sort(key=_order)

@@ -77,6 +77,8 @@ def performance(contents: Contents) -> Table:
         judgement = verdict(values, run.paper, run.trials, group.higher_is_better, group.digits)
         if not all(each.done for each in group.counted):
             judgement = "unfinished"
+        if lost := sum(each.diverged for each in group.runs):  # the others are a choice of the lucky ones
+            judgement = f"{lost} of {len(group.runs)} diverged"
         final, theirs = number(*mean_and_error(values), group.digits), _reported(run.paper, group.digits)
         seeds = number(len(values), digits=0)
         table.add(group.position, group.stream, group.label, seeds, group.metric, final, theirs, judgement)

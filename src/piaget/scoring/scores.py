@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from piaget.data.arrays import as_tensor
 from piaget.data.columns import is_table
 from piaget.data.tasks import Split
-from piaget.errors import TaskError
+from piaget.errors import NotFinite, TaskError
 from piaget.knowledge.state import State, TaskRecord, tensors
 from piaget.method import objective
 from piaget.method.expansion import Evidence
 from piaget.method.settings import Settings
-from piaget.method.trees import map_tree
+from piaget.method.trees import check_finite, map_tree
 
 
 class Encoded(NamedTuple):
@@ -39,10 +40,7 @@ class TaskNetwork:
         record, where = self.record, f"task {self.record.name!r}"
         if record.encoding is not None and is_table(x):
             x = record.encoding.encode(x)
-        try:
-            inputs = torch.as_tensor(x if isinstance(x, Tensor) else np.asarray(x))
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise TaskError(f"{where}: inputs are no array of numbers: {error}") from error
+        inputs = as_tensor(where, x, "fiub")
         if tuple(inputs.shape[1:]) != tuple(record.input_shape):
             raise TaskError(
                 f"{where}: inputs have shape {tuple(inputs.shape)}; expected "
@@ -55,7 +53,10 @@ class TaskNetwork:
             )
         inputs = record.scaling.inputs(inputs, self.settings.device, self.settings.torch_dtype)
         if not bool(torch.isfinite(inputs).all()):
-            raise TaskError(f"{where}: NaN or infinite inputs; expected finite numbers")
+            raise TaskError(
+                f"{where}: inputs are NaN, infinite, or too large for {self.settings.dtype}; expected finite "
+                "numbers"
+            )
         return inputs
 
     def outputs(self, x: Tensor) -> Tensor:
@@ -74,7 +75,9 @@ class TaskNetwork:
         if components is not None:
             visible &= torch.arange(state.k) < components
         out = model.outputs_of_encoded(state.params(record, model), h, visible.to(h.device))
-        return out[:, : record.outputs]  # a shared decoder may have more
+        out = out[:, : record.outputs]  # a shared decoder may have more
+        check_finite(f"task {record.name!r}: outputs for these inputs", out)
+        return out
 
     def encoded(self, split: Split) -> Encoded:
         """A split of the task, ready for the first depth."""
@@ -89,7 +92,10 @@ class TaskNetwork:
         form = objective.output_form(record.kind, record.classes, width)
         losses = objective.sample_losses(out, targets, map_tree(lambda t: t.to(out.device), form))
         score = objective.score(record.kind, out, data.y) * record.scaling.spread
-        return {objective.metric_name(record.kind): score, "loss": float(losses.mean())}
+        scores = {objective.metric_name(record.kind): score, "loss": float(losses.mean())}
+        if not all(map(math.isfinite, scores.values())):
+            raise NotFinite(f"task {record.name!r}: its scores, {scores}, are not finite")
+        return scores
 
     def score(self, data: Encoded) -> float:
         """Accuracy, or root mean squared error in the user's units."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from piaget.data.tasks import Split, Task
-from piaget.errors import SettingError, TaskError
+from piaget.errors import Diverged, NotFinite, SettingError, TaskError
 from piaget.knowledge.state import State, TaskRecord
 from piaget.method import objective
 from piaget.method.choices import WHOLE, check_number
@@ -38,6 +38,17 @@ class EpochReport:
 
 OnEpoch = Callable[[EpochReport], bool | None]  # True: the current stage ends here
 OnRow = Callable[[Row], None]
+
+
+def diverged(settings: Settings, task: str, stage: str, epoch: int, error: NotFinite) -> Diverged:
+    """The error about numbers that are not finite, as one about a task that diverged."""
+    if isinstance(error, Diverged):
+        return error
+    text = (
+        f"task {task!r} diverged: {error}, noticed after epoch {epoch} in the stage {stage!r} (seed "
+        f"{settings.seed}); try a smaller learning_rate than {settings.learning_rate:g}"
+    )
+    return Diverged(text, task, stage, epoch, settings.seed)
 
 
 class Watch:
@@ -131,7 +142,10 @@ class Watch:
         for task in self.tasks:
             record, data = self.state.records.get(task.name), getattr(task, split)
             if record is not None and data is not None:
-                scores = self._network(record).scores(self._encoded(task.name, record, split, data))
+                try:
+                    scores = self._network(record).scores(self._encoded(task.name, record, split, data))
+                except NotFinite as error:
+                    raise diverged(self.settings, trained, stage, epoch, error) from None
                 for metric, value in scores.items():
                     self.add(trained, epoch, stage, metric, value, task.name, split)
         self.add(trained, epoch, stage, "components", float(self.state.k))

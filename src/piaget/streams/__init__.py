@@ -8,6 +8,7 @@ import inspect
 import os
 from typing import TYPE_CHECKING, Any
 
+from piaget.data.plain import check_seed
 from piaget.errors import SettingError
 from piaget.streams.catalog import STREAMS, Named
 
@@ -42,15 +43,13 @@ def stream(
     samples of each task, `tasks` the number of tasks; see docs/streams.md.
     """
     known = lookup(name)
-    from piaget.streams.cuts import check_seed
-
-    check_seed(seed)
+    seed = check_seed(seed)
     unknown = [option for option in options if option not in stream_options(name)]
     if unknown:
         raise SettingError(
             f"stream {name!r} has no option {unknown[0]!r}; its options are {', '.join(stream_options(name))}"
         )
-    return known.make(name, int(seed), data_dir, **options)
+    return known.make(name, seed, data_dir, **options)
 
 
 def stream_options(name: str) -> list[str]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import datetime
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
-from piaget.data.arrays import to_numpy
+from piaget.data.arrays import as_array, is_measured, to_numpy
 from piaget.data.columns import as_text
+from piaget.data.plain import Fractions, check_seed, plain
 from piaget.data.tasks import Kind, Task
 from piaget.errors import DataError, SettingError, TaskError
-from piaget.streams.cuts import Fractions
 from piaget.streams.folder_stream import channels_first
 from piaget.streams.lazy import LazyStream, MadeStream
 
@@ -38,16 +40,21 @@ def from_arrays(
     if isinstance(x, Mapping):
         if y is not None or groups is not None:
             raise SettingError("from_arrays({name: (x, y), ...}) takes no y and no groups of its own")
-        pairs = {str(task): _pair(task, pair) for task, pair in x.items()}
+        pairs = {as_text(task): _pair(task, pair) for task, pair in x.items()}
+        if len(pairs) < len(x):
+            raise SettingError("from_arrays: two tasks have the same name as texts, such as 1 and '1'")
     elif y is None or groups is None:
         raise SettingError("from_arrays needs x, y and groups, or a dictionary {name: (x, y), ...}")
     else:
         pairs = _by_group(x, y, groups)
-        kind = kind or _common_kind(_array(y))
+        kind = kind or _common_kind(y)
     if not pairs:
         raise DataError(f"{name}: there are no samples")
-    if divisor is None and all(_array(px).dtype == np.uint8 for px, _ in pairs.values()):
-        divisor = float(max(_array(px).max(initial=0) for px, _ in pairs.values())) or 1.0  # the same for all
+    seed = check_seed(seed)
+    if divisor is None:
+        arrays = [_array("inputs", px) for px, _ in pairs.values()]
+        if all(array.dtype == np.uint8 for array in arrays):
+            divisor = float(max(array.max(initial=0) for array in arrays)) or 1.0  # the same for all
     return [
         Task.from_arrays(
             task, px, py, kind=kind, fractions=fractions, seed=seed + i, divisor=divisor, stream=name
@@ -65,26 +72,46 @@ def _pair(task: Any, pair: Any) -> tuple[Any, Any]:
 
 
 def _by_group(x: Any, y: Any, groups: Any) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    inputs, targets, names = _array(x), _array(y), _array(groups)
-    if names.ndim != 1 or not len(inputs) == len(targets) == len(names):
+    inputs, targets, names = _array("inputs", x), _array("targets", y), _group_names(groups)
+    if not inputs.shape[:1] == targets.shape[:1] == (len(names),):
+        found = (array.shape[0] if array.ndim else "no" for array in (inputs, targets))
         raise TaskError(
-            f"{len(inputs)} inputs, {len(targets)} targets and groups of shape {names.shape}; expected as "
-            "many of each"
+            "{} inputs, {} targets and {} groups; expected as many of each".format(*found, len(names))
         )
-    if any(value is None or value != value for value in names.tolist()):  # NaN is not itself
-        raise TaskError("a sample's group is missing (None or NaN); expected a name or number for each")
-    texts = np.array([as_text(value) for value in names.tolist()], object)
+    texts = np.array([as_text(value) for value in names], object)
     return {name: (inputs[texts == name], targets[texts == name]) for name in dict.fromkeys(texts)}
 
 
-def _common_kind(y: np.ndarray) -> Kind | None:
+def _group_names(groups: Any) -> list[Any]:
+    """A list as it is: numpy makes texts of [1, "a"]."""
+    if not isinstance(groups, list | tuple):
+        if isinstance(groups, np.ma.MaskedArray) and np.ma.getmaskarray(groups).any():
+            raise TaskError("a sample's group is masked; expected a name or number for each")
+        try:
+            groups = np.asarray(to_numpy(groups)).tolist()
+        except Exception as error:  # arrays of other libraries fail in many ways
+            raise TaskError(f"groups are no array: {str(error)[:200]}") from error
+    if not isinstance(groups, list | tuple):
+        raise TaskError(f"groups are a {type(groups).__name__}; expected a name or number for each sample")
+    names = [plain(value) for value in groups]
+    for row, value in enumerate(names):
+        known = isinstance(value, str | int | float | datetime.date)
+        if not known or (isinstance(value, float) and not math.isfinite(value)) or value != value:  # NaT
+            raise TaskError(
+                f"sample {row}: its group is missing, or no name: it is a {type(value).__name__}; expected a "
+                "name or number for each"
+            )
+    return names
+
+
+def _common_kind(y: Any) -> Kind | None:
     """One value with a fraction makes all groups regressions; classes may differ from group to group."""
-    fractions = y.dtype.kind == "f" and not np.array_equal(y, np.round(y))
-    return "regression" if fractions else None
+    y = _array("targets", y)
+    return "regression" if is_measured(y) else None
 
 
-def _array(values: Any) -> np.ndarray:
-    return np.asarray(to_numpy(values))
+def _array(what: str, values: Any) -> np.ndarray:
+    return as_array("from_arrays", what, values)
 
 
 # --- torch data sets --------------------------------------------------------------------------------------
@@ -112,6 +139,7 @@ def from_datasets(
     )
     if not named:
         raise SettingError("from_datasets: there is no data set")
+    seed = check_seed(seed)
     made: dict[int, Task] = {}
 
     def make(i: int) -> Task:
@@ -139,7 +167,7 @@ def _from_sets(
     rest: dict[str, Any] = {}
     if len(read) > 1:
         rest = {"test": read[-1], "validation": read[1] if len(read) == 3 else None}
-    if divisor is None and _array(read[0][0]).dtype == np.uint8:
+    if divisor is None and _array("inputs", read[0][0]).dtype == np.uint8:
         divisor = 255
     return Task.from_arrays(
         task, *read[0], **rest, kind=kind, fractions=fractions, divisor=divisor, seed=seed, stream=stream
@@ -156,8 +184,8 @@ def _samples(task: str, dataset: Any) -> tuple[Any, Any]:
     for sample in pairs:
         if not isinstance(sample, tuple | list) or len(sample) != 2:
             raise TaskError(f"task {task!r}: sample {len(inputs)} is no pair (input, target)")
-        inputs.append(_input(sample[0]))
-        target = _array(sample[1])
+        inputs.append(_input(f"task {task!r}, sample {len(inputs)}", sample[0]))
+        target = np.asarray(to_numpy(sample[1]))
         if target.size != 1:
             raise TaskError(
                 f"task {task!r}: the target of sample {len(inputs) - 1} has shape {target.shape}; expected "
@@ -182,8 +210,8 @@ def _indexed(task: str, dataset: Any) -> Any:
     return (dataset[i] for i in range(len(dataset)))
 
 
-def _input(value: Any) -> np.ndarray:
+def _input(where: str, value: Any) -> np.ndarray:
     if hasattr(value, "getbands"):  # a picture: channels first
         return channels_first(np.asarray(value))
-    array = _array(value)
+    array = as_array(where, "inputs", value if hasattr(value, "ndim") else np.asarray(value))
     return array[None] if array.ndim == 0 else array

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,11 +10,12 @@ import numpy as np
 import torch
 
 from piaget.data.encoding import Encoding, Scaling
-from piaget.data.tasks import Kind, Split, Task, check_fractions
+from piaget.data.plain import Fractions, check_count, check_fractions
+from piaget.data.tasks import Kind, Split, Task
 from piaget.errors import SettingError, TaskError
 
 Rows = np.ndarray  # row numbers
-Fractions = tuple[float, float, float]  # of training, validation and test samples
+MOST_TASKS = 100_000  # drawn from classes that may be used again
 
 
 def draw_classes(
@@ -25,14 +25,16 @@ def draw_classes(
 
     Without reuse, and without a number of tasks, there are as many as the classes suffice for.
     """
-    check_count("classes_per_task", per_task)
+    per_task = check_count("classes_per_task", per_task)
     if per_task < 2 or per_task > classes:
         raise SettingError(f"{per_task} classes a task; expected 2 to {classes}")
     if reuse:
-        check_count("tasks", tasks)
-        return [rng.choice(classes, per_task, replace=False).tolist() for _ in range(tasks or 0)]
+        tasks = check_count("tasks", tasks)
+        if tasks > MOST_TASKS:
+            raise SettingError(f"tasks={tasks}; expected at most {MOST_TASKS:,}")
+        return [rng.choice(classes, per_task, replace=False).tolist() for _ in range(tasks)]
     most = classes // per_task
-    check_count("tasks", tasks := most if tasks is None else tasks)
+    tasks = most if tasks is None else check_count("tasks", tasks)
     if tasks > most:
         raise SettingError(
             f"{tasks} tasks of {per_task} classes each; expected at most {most}, since there are {classes} "
@@ -44,7 +46,7 @@ def draw_classes(
 
 def divide(rng: np.random.Generator, n: int, fractions: Fractions) -> tuple[Rows, Rows, Rows]:
     """Rows 0 .. n-1, shuffled: training, validation and test; what rounding leaves over is for test."""
-    check_fractions(fractions)
+    fractions = check_fractions(fractions)
     order = rng.permutation(n)
     first = int(n * fractions[0] + 1e-9)
     second = first + int(n * fractions[1] + 1e-9)
@@ -79,18 +81,23 @@ def unusable(y: np.ndarray, parts: tuple[Rows, Rows, Rows], fractions: Fractions
     return None
 
 
+def check_train_size(size: int | None, classes: int) -> None:
+    """Raises an error if tasks of so many classes cannot have so few training samples."""
+    if size is not None and check_count("train_size", size) < classes:
+        raise SettingError(f"train_size={size}; expected {classes} or more, one sample of each class")
+
+
 def limit(rows: Rows, y: np.ndarray, size: int | None, kind: Kind) -> Rows:
     """At most `size` of the training rows, the first ones, but at least one of each class. y: all rows'."""
     if size is None:
         return rows
-    check_count("train_size", size)
+    size = check_count("train_size", size)
     if size >= len(rows):
         return rows
     if kind == "regression":
         return rows[:size]
     _, first = np.unique(y[rows], return_index=True)
-    if size < len(first):
-        raise SettingError(f"train_size={size}; expected {len(first)} or more, one sample of each class")
+    check_train_size(size, len(first))
     rest = np.setdiff1d(np.arange(len(rows)), first)  # sorted
     return rows[np.sort(np.concatenate([first, rest[: size - len(first)]]))]
 
@@ -171,15 +178,3 @@ def classes_task(
     kind: Kind = "binary" if len(classes) == 2 else "multiclass"
     labels = [names[c] for c in classes]
     return make_task(name, kind, chosen, stream=stream, train_size=train_size, labels=labels, scaling=scaling)
-
-
-def check_seed(seed: Any) -> None:
-    """Raises an error if it is no seed."""
-    if not isinstance(seed, numbers.Integral) or isinstance(seed, bool) or seed < 0:
-        raise SettingError(f"seed={seed!r}; expected a whole number, 0 or more")
-
-
-def check_count(name: str, count: Any) -> None:
-    """Raises an error if it is no whole number, 1 or more."""
-    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise SettingError(f"{name}={count!r}; expected a whole number, 1 or more")

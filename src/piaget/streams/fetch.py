@@ -11,6 +11,7 @@ import functools
 import hashlib
 import http.client
 import os
+import re
 import socket
 import time
 import urllib.error
@@ -34,7 +35,10 @@ ATTEMPTS, TIMEOUT, PAUSE, CHUNK = 4, 30.0, 1.0, 1 << 18  # per address; seconds;
 def folders(data_dir: str | os.PathLike[str] | None) -> list[Path]:
     """Where files are looked for, in order."""
     given = {"": data_dir, "PIAGET_DATA: ": os.environ.get("PIAGET_DATA")}
-    named = {what: Path(folder).expanduser() for what, folder in given.items() if folder}
+    try:
+        named = {what: Path(folder).expanduser() for what, folder in given.items() if folder}
+    except (TypeError, RuntimeError) as error:
+        raise DataError(f"the data folder {data_dir!r} is no path: {error}") from error
     for what, folder in named.items():
         if not folder.is_dir():
             raise DataError(
@@ -58,7 +62,11 @@ def matches(path: Path, expected: str) -> bool:
     method, _, wanted = expected.partition(":")
     if not method:
         return True
-    with open(path, "rb") as handle:
+    try:
+        handle = open(path, "rb")
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+    with handle:
         # md5 is what some publishers give; it guards against damage here, not against malice
         digest = hashlib.file_digest(handle, lambda: hashlib.new(method, usedforsecurity=False))
     return digest.hexdigest() == wanted
@@ -172,14 +180,17 @@ def download(file: File, folder: Path, progress: Progress) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(f"{target.parent} cannot be made: {error}") from None
-    with FileLock(lock):
-        try:
-            if not (target.is_file() and matches(target, file.hash)):
-                _from_any_address(file, part, progress)
-                os.replace(part, target)
-            return target
-        finally:
-            lock.unlink(missing_ok=True)
+    try:
+        with FileLock(lock):
+            try:
+                if not (target.is_file() and matches(target, file.hash)):
+                    _from_any_address(file, part, progress)
+                    os.replace(part, target)
+                return target
+            finally:
+                lock.unlink(missing_ok=True)
+    except OSError as error:  # a full disk, a folder that is locked
+        raise DataError(f"{target} cannot be written: {error}") from None
 
 
 def _from_any_address(file: File, part: Path, progress: Progress) -> None:
@@ -211,14 +222,15 @@ def _transfer(address: str, part: Path, file: File, progress: Progress) -> None:
         with urllib.request.urlopen(request, timeout=TIMEOUT) as reply:
             begun = done = begun if reply.status == 206 else 0
             length = reply.headers.get("Content-Length")
-            total = begun + int(length) if length is not None else None
+            total = begun + int(length) if re.fullmatch("[0-9]{1,18}", length or "") else None
             with open(part, "ab" if begun else "wb") as out:
                 while chunk := reply.read(CHUNK):
                     out.write(chunk)
                     done += len(chunk)
                     progress(file, done, total)
                     if done > 4 * file.size + (1 << 20):
-                        break  # it cannot be the right file
+                        part.unlink()
+                        raise _Failure(f"it sends more than {done:,} bytes: not the public file", False)
     except urllib.error.HTTPError as error:
         if error.code == 416:  # what has come so far is no beginning of what is there
             part.unlink(missing_ok=True)

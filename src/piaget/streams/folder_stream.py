@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from piaget.data.encoding import Scaling
-from piaget.data.tasks import Kind, Task, check_fractions
+from piaget.data.plain import Fractions, check_fractions, check_seed, is_whole, plain, shown
+from piaget.data.tasks import Kind, Task
 from piaget.errors import DataError, DataNote, SettingError
 from piaget.extras import need
 from piaget.streams.cuts import (
-    Fractions,
     Rows,
-    check_seed,
+    check_train_size,
     divide,
     draw_classes,
     make_task,
@@ -25,6 +25,10 @@ from piaget.streams.cuts import (
 )
 from piaget.streams.lazy import LazyStream, MadeStream
 
+# What is opened: by its content, whatever it is called. Others, such as EPS, may start other programs.
+FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
+MODES = ("1", "L", "LA", "La", "P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
+MOST_PIXELS = 1 << 26  # of one picture, such as 8192 x 8192
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
 
 
@@ -47,15 +51,19 @@ def from_folder(
     without it all pictures must have the same size. Pictures are grey if all are, and else in colour.
     They are read when their task is asked for, and kept as bytes in the task.
     """
+    if not isinstance(folder, str | os.PathLike):
+        raise DataError(f"{folder!r} is no path of a folder")
     root = Path(folder)
     if not root.is_dir():
         raise DataError(f"{root} does not exist, or is no folder")
-    check_fractions(fractions)
-    check_seed(seed)
-    if size is not None and (not isinstance(size, tuple | list) or len(size) != 2 or min(size) < 1):
-        raise SettingError(f"size={size!r}; expected (height, width) in pixels")
+    fractions = check_fractions(fractions)
+    seed = check_seed(seed)
+    size = _checked_size(size)
     rng, stream = np.random.default_rng(seed), name or root.resolve().name
-    found = _classes(root)
+    try:
+        found = _classes(root)
+    except OSError as error:
+        raise DataError(f"{root} cannot be read: {error}") from error
     per_task = _tasks(root, found, classes_per_task, tasks, reuse, rng)
     shape = _common_shape(
         [path for classes in found.values() for paths in classes.values() for path in paths], size
@@ -72,11 +80,12 @@ def from_folder(
     if not per_task:
         raise DataError(f"{root}: no task is left")
     names = list(per_task)
+    check_train_size(train_size, max(len(classes) for classes in per_task.values()))
 
     def make(i: int) -> Task:
         classes = per_task[names[i]]
         y, rows = divided[names[i]]
-        x = np.stack([_pixels(path, shape) for paths in classes.values() for path in paths])
+        x = np.stack([_pixels(path, shape, size is not None) for paths in classes.values() for path in paths])
         kind: Kind = "binary" if len(classes) == 2 else "multiclass"
         return make_task(
             names[i],
@@ -91,6 +100,18 @@ def from_folder(
     return MadeStream(stream, seed, len(names), make)
 
 
+def _checked_size(size: Any) -> tuple[int, int] | None:
+    if size is None:
+        return None
+    sides = [plain(side) for side in size] if isinstance(size, tuple | list | np.ndarray) else []
+    right = len(sides) == 2 and all(is_whole(side) and side >= 1 for side in sides)
+    if not right or sides[0] * sides[1] > MOST_PIXELS:
+        raise SettingError(
+            f"size={shown(size)}; expected (height, width) in pixels, at most {MOST_PIXELS:,} in all"
+        )
+    return int(sides[0]), int(sides[1])
+
+
 Classes = dict[str, list[Path]]  # class -> pictures
 
 
@@ -101,7 +122,11 @@ def _classes(root: Path) -> dict[str, Classes]:
         return sorted(p for p in folder.iterdir() if p.suffix.lower() in IMAGES and p.is_file())
 
     def inner(folder: Path) -> list[Path]:
-        return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
+        folders = sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
+        for p in folders:
+            if p.is_symlink() and folder.resolve().is_relative_to(p.resolve()):
+                raise DataError(f"{p} is a link to a folder that it is in; expected folders of pictures")
+        return folders
 
     tasks = {t.name: {c.name: pictures(c) for c in inner(t) if pictures(c)} for t in inner(root)}
     tasks = {task: classes for task, classes in tasks.items() if classes}
@@ -163,8 +188,6 @@ def _common_shape(paths: list[Path], size: tuple[int, int] | None) -> tuple[int,
     channels, first = 1, None
     for path in paths:
         with _opened(path) as picture:
-            if picture.mode.startswith(("I", "F")):
-                raise DataError(f"{path} has more than 8 bits a pixel ({picture.mode}); expected 8 bits")
             if picture.mode not in ("1", "L", "LA"):
                 channels = 3
             here = (picture.height, picture.width)
@@ -178,24 +201,45 @@ def _common_shape(paths: list[Path], size: tuple[int, int] | None) -> tuple[int,
     return channels, height, width
 
 
-def _pixels(path: Path, shape: tuple[int, int, int]) -> np.ndarray:
+def _pixels(path: Path, shape: tuple[int, int, int], resized: bool) -> np.ndarray:
     """(channels, height, width) bytes."""
     with _opened(path) as picture:
+        if picture.size != (shape[2], shape[1]) and not resized:
+            raise DataError(f"{path} has changed: it has {picture.height} x {picture.width} pixels now")
         try:
             picture = picture.convert("L" if shape[0] == 1 else "RGB")
             if picture.size != (shape[2], shape[1]):
                 picture = picture.resize((shape[2], shape[1]))
             return channels_first(np.asarray(picture))
-        except (OSError, ValueError) as error:
+        except Exception as error:  # broken pictures fail in many ways
             raise DataError(f"{path} is damaged: {error}") from error
 
 
 def _opened(path: Path) -> Any:
+    """A picture whose head has been read, and is one that can be used."""
     images = need("PIL.Image", "pictures")
+    most = f"at most {MOST_PIXELS:,} pixels, such as 8192 x 8192"
     try:
-        return images.open(path)
-    except (OSError, ValueError, images.DecompressionBombError) as error:
-        raise DataError(f"{path} is damaged, or no picture: {error}") from error
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of sizes, which are checked here
+            picture = images.open(path, formats=FORMATS)
+    except images.DecompressionBombError as error:
+        raise DataError(f"{path} is too large; expected {most}") from error
+    except Exception as error:  # broken pictures fail in many ways
+        raise DataError(
+            f"{path} is damaged, or no picture of {', '.join(FORMATS)}: {str(error)[:200]}"
+        ) from error
+    wrong = None
+    if picture.width * picture.height > MOST_PIXELS:
+        wrong = f"has {picture.height} x {picture.width} pixels; expected {most}"
+    elif picture.mode not in MODES or ";16" in str(picture.tile):
+        wrong = f"has more than 8 bits a pixel ({picture.mode}); expected 8 bits"
+    elif getattr(picture, "is_animated", False) and picture.format != "MPO":  # photographs with a preview
+        wrong = f"holds {picture.n_frames} pictures; expected one"
+    if wrong:
+        picture.close()
+        raise DataError(f"{path} {wrong}")
+    return picture
 
 
 def channels_first(pixels: np.ndarray) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import math
 import re
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from piaget.data.unpacking import LARGEST, opened, too_large
 from piaget.errors import DataError
 from piaget.extras import need
 
@@ -36,9 +36,9 @@ class Labelled:
     def check(self, where: str) -> Labelled:
         """Itself, if every class has samples, and no sample another class."""
         for part, y in (("training", self.train_y), ("test", self.test_y)):
-            counts = np.bincount(y, minlength=len(self.names))
-            if len(counts) > len(self.names):
+            if y.max(initial=0) >= len(self.names):
                 raise DataError(f"{where}: {part} label {y.max()}; expected 0 to {len(self.names) - 1}")
+            counts = np.bincount(y, minlength=len(self.names))
             if not counts.all():
                 raise DataError(f"{where}: class {self.names[int(counts.argmin())]} has no {part} sample")
         return self
@@ -66,27 +66,29 @@ def idx_images(*paths: Path, shape: tuple[int, int], names: tuple[Any, ...]) -> 
 
 
 def read_idx(path: Path, dimensions: int) -> np.ndarray:
-    """An idx file of bytes, packed (gzip) or not."""
-    data = path.read_bytes()
-    if data[:2] == b"\x1f\x8b":
-        try:
-            data = gzip.decompress(data)
-        except (EOFError, OSError, zlib.error) as error:
-            raise DataError(f"{path} is damaged or cut short: {error}") from error
+    """An idx file of bytes, packed (gzip) or not. Its head says how much follows: no more is read."""
     magic = bytes([0, 0, 8, dimensions])
-    head = 4 + 4 * dimensions
-    if data[:4] != magic or len(data) < head:
+    size = 4 + 4 * dimensions
+    try:
+        with opened(path) as handle:
+            head = handle.read(size)
+            if head[:4] != magic or len(head) < size:
+                raise DataError(
+                    f"{path} is no idx file of bytes with {dimensions} dimensions: it begins with "
+                    f"{head[:4].hex() or 'nothing'}; expected {magic.hex()}"
+                )
+            shape = struct.unpack(f">{dimensions}I", head[4:])
+            expected = math.prod(shape)
+            data = handle.read(min(expected, LARGEST) + 1)
+    except (EOFError, OSError, zlib.error) as error:
+        raise DataError(f"{path} is damaged or cut short: {error}") from error
+    if len(data) != expected:
+        found = f"{len(data):,}" if len(data) < expected else f"more than {expected:,}"
         raise DataError(
-            f"{path} is no idx file of bytes with {dimensions} dimensions: it begins with "
-            f"{data[:4].hex() or 'nothing'}; expected {magic.hex()}"
+            f"{path} is cut short or too long: {found} bytes of content; expected {expected:,} for "
+            f"{' x '.join(map(str, shape))}"
         )
-    shape = struct.unpack(f">{dimensions}I", data[4:head])
-    if len(data) - head != math.prod(shape):
-        raise DataError(
-            f"{path} is cut short or too long: {len(data) - head:,} bytes of content; expected "
-            f"{math.prod(shape):,} for {' x '.join(map(str, shape))}"
-        )
-    return np.frombuffer(data, np.uint8, offset=head).reshape(shape)
+    return np.frombuffer(data, np.uint8).reshape(shape)
 
 
 # --- .mat: the linear data sets and CUB -------------------------------------------------------------------
@@ -96,7 +98,10 @@ def read_mat(path: Path, keys: tuple[str, ...]) -> dict[str, np.ndarray]:
     """A MATLAB file's arrays by name."""
     loadmat = need("scipy.io", "MATLAB files").loadmat
     try:
+        _check_unpacked(path)
         content = loadmat(path, variable_names=keys)
+    except DataError:
+        raise
     except NotImplementedError as error:
         raise DataError(f"{path} is a MATLAB file of version 7.3; expected version 7 (save -v7)") from error
     except Exception as error:  # the reader fails in many ways on what is no .mat file
@@ -105,6 +110,30 @@ def read_mat(path: Path, keys: tuple[str, ...]) -> dict[str, np.ndarray]:
     if absent:
         raise DataError(f"{path} has no {' and no '.join(map(repr, absent))}; expected {' and '.join(keys)}")
     return {key: content[key] for key in keys}
+
+
+def _check_unpacked(path: Path) -> None:
+    """Adds up what the packed elements of a .mat file hold, before any of it is kept in memory."""
+    done = 0
+    with open(path, "rb") as handle:
+        order = {b"IM": "<", b"MI": ">"}.get(handle.read(128)[126:])
+        while order and len(tag := handle.read(8)) == 8:
+            kind, size = struct.unpack(f"{order}2I", tag)
+            if kind != PACKED:
+                handle.seek(size, 1)
+                continue
+            unpacking, left = zlib.decompressobj(), size
+            while left > 0 and not unpacking.eof and (data := handle.read(min(left, CHUNK))):
+                left -= len(data)
+                while data and not unpacking.eof:
+                    done += len(unpacking.decompress(data, CHUNK))
+                    data = unpacking.unconsumed_tail
+                    if done > LARGEST:
+                        raise too_large(path)
+            handle.seek(left, 1)
+
+
+PACKED, CHUNK = 15, 1 << 20  # the kind of a packed element; bytes
 
 
 def mat_groups(path: Path, *, tasks: int, features: int) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -118,13 +147,17 @@ def mat_groups(path: Path, *, tasks: int, features: int) -> list[tuple[np.ndarra
         )
     groups = []
     for i, (x, y) in enumerate(zip(cells["feature"], cells["label"], strict=True)):
-        y = np.asarray(y).ravel()
+        if not isinstance(x, np.ndarray) or not isinstance(y, np.ndarray):
+            raise DataError(
+                f"{path}, task {i}: a {type(x).__name__} and a {type(y).__name__}; expected matrices"
+            )
+        y = y.ravel()
         if x.ndim != 2 or x.shape != (len(y), features) or not len(y):
             raise DataError(
                 f"{path}, task {i}: features of shape {x.shape} and {len(y)} labels; expected "
                 f"(samples, {features}) and as many labels"
             )
-        groups.append((_finite(path, x).astype(np.float32), _finite(path, y)))
+        groups.append((_floats(path, x), _finite(path, y)))
     return groups
 
 
@@ -141,13 +174,21 @@ def mat_features(train: Path, test: Path) -> Labelled:
                 f"{path}: X of shape {x.shape} and {len(y)} labels y; expected as many rows as labels"
             )
         y = _finite(path, y)
-        if not np.array_equal(y, np.round(y)) or y.min() < 0:
-            raise DataError(f"{path}: y holds {y.min()} to {y.max()}; expected class numbers from 0")
-        parts += [_finite(path, x).astype(np.float32), y.astype(np.int64)]
+        if not np.array_equal(y, np.round(y)) or y.min() < 0 or y.max() >= len(y):
+            raise DataError(
+                f"{path}: y holds {y.min()} to {y.max()}; expected class numbers from 0, each with samples"
+            )
+        parts += [_floats(path, x), y.astype(np.int64)]
     if parts[0].shape[1] != parts[2].shape[1]:
         raise DataError(f"{train.name} has {parts[0].shape[1]} features, but {test.name} {parts[2].shape[1]}")
     names = tuple(range(int(max(parts[1].max(), parts[3].max())) + 1))
     return Labelled(parts[0], parts[1], parts[2], parts[3], names).check(str(train))
+
+
+def _floats(path: Path, array: np.ndarray) -> np.ndarray:
+    """As the networks compute; what is too large for that is an error, too."""
+    with np.errstate(over="ignore"):
+        return _finite(path, _finite(path, array).astype(np.float32))
 
 
 def _finite(path: Path, array: np.ndarray) -> np.ndarray:
@@ -165,7 +206,7 @@ def cifar100(path: Path) -> Labelled:
     """Read from the archive, in which only three members are looked at; nothing is unpacked."""
     members: dict[str, bytes] = {}
     try:
-        with tarfile.open(path, "r:*") as archive:
+        with opened(path) as unpacked, tarfile.open(fileobj=unpacked, mode="r|") as archive:
             for member in archive:
                 name = PurePosixPath(member.name).name
                 if name in ("train.bin", "test.bin", "fine_label_names.txt"):
@@ -173,7 +214,7 @@ def cifar100(path: Path) -> Labelled:
                     if handle is None or member.size > 400e6:
                         raise DataError(f"{path}: {name} is no plain file, or too large")
                     members[name] = handle.read()
-    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
+    except (tarfile.TarError, EOFError, OSError, ValueError, zlib.error) as error:
         raise DataError(f"{path} is damaged or cut short: {error}") from error
     if len(members) < 3:
         raise DataError(
@@ -220,6 +261,8 @@ class Omniglot:
         self.alphabets = sorted(self.members)
         for members in self.members.values():
             members.sort(key=lambda member: member[1])
+            if len(members) > LARGEST // SIDE**2:
+                raise too_large(members[0][0])
             names = [name for _, name, _ in members]
             if len(set(names)) < len(names):
                 raise DataError(
@@ -255,7 +298,7 @@ class Omniglot:
 def _open_zip(path: Path) -> zipfile.ZipFile:
     try:
         archive = zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, OSError, EOFError) as error:
+    except Exception as error:  # the reader fails in many ways on what is no zip file
         raise DataError(f"{path} is damaged, cut short, or no zip file: {error}") from error
     for name in archive.namelist():
         if name.startswith(("/", "\\")) or ".." in re.split(r"[/\\]", name) or ":" in name:
@@ -266,9 +309,11 @@ def _open_zip(path: Path) -> zipfile.ZipFile:
 def _picture(path: Path, archive: zipfile.ZipFile, name: str) -> np.ndarray:
     image_module = need("PIL.Image", "pictures")
     try:
-        if archive.getinfo(name).file_size > 1 << 20:
+        with archive.open(name) as member:  # its size in the directory may be a lie
+            data = member.read((1 << 20) + 1)
+        if len(data) > 1 << 20:
             raise DataError(f"{path}: {name} is too large for a picture of {SIDE} x {SIDE} pixels")
-        with image_module.open(io.BytesIO(archive.read(name)), formats=["PNG"]) as picture:
+        with image_module.open(io.BytesIO(data), formats=["PNG"]) as picture:
             if picture.size != (SIDE, SIDE):
                 raise DataError(f"{path}: {name} has {picture.size} pixels; expected {SIDE} x {SIDE}")
             return np.asarray(picture.convert("1"))

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from piaget.data.encoding import Scaling
+from piaget.data.plain import Fractions, check_count
 from piaget.data.tasks import Kind, Task
 from piaget.errors import DataError, SettingError
 from piaget.streams import sources
 from piaget.streams.cuts import (
-    Fractions,
     Part,
     Parts,
-    check_count,
+    check_train_size,
     classes_task,
     divide,
     divide_with_all_classes,
@@ -74,6 +74,7 @@ def _of_parts(
     names: tuple[Any, ...],
     train_size: int | None,
 ) -> LazyStream:
+    check_train_size(train_size, max(map(len, classes)))  # before any of them is learned
     x = parts[0].x
     scaling = Scaling(float(x.max())) if x.dtype == np.uint8 else Scaling()
 
@@ -183,6 +184,7 @@ def of_groups(
     fractions: Fractions,
 ) -> LazyStream:
     """Tasks that are given as (x, y), in random order."""
+    check_train_size(train_size, 1 if kind == "regression" else 2)
     rng = generator(name, seed)
     order = rng.permutation(len(groups))
     labels = None if kind == "regression" else np.unique(np.concatenate([y for _, y in groups]))
@@ -217,12 +219,13 @@ def omniglot(
 ) -> LazyStream:
     """One alphabet a task."""
     archive = open_source(sources.OMNIGLOT, data_dir)
-    check_count("tasks", tasks := len(archive.alphabets) if tasks is None else tasks)
+    tasks = len(archive.alphabets) if tasks is None else check_count("tasks", tasks)
     if tasks > len(archive.alphabets):
         raise SettingError(f"tasks={tasks}; expected at most {len(archive.alphabets)}, one an alphabet")
     rng = generator(name, seed)
     order = [archive.alphabets[i] for i in rng.permutation(len(archive.alphabets))]
     labels = {alphabet: archive.labels(alphabet) for alphabet in order}
+    check_train_size(train_size, max(len(names) for _, names in labels.values()))
     rows = {alphabet: divide_with_all_classes(rng, labels[alphabet][0], fractions) for alphabet in order}
 
     def make(i: int) -> Task:
@@ -242,9 +245,11 @@ def pixel_mnist(name: str, seed: int, data_dir: DataDir, *, tasks: int = 10, dig
     code, it is 1 for intensities above 0.3.
     All pixels are for training, and for validation and test as well: nothing is generalised to.
     """
+    if check_count("digit", digit, 0) > 9:
+        raise SettingError(f"digit={digit}; expected 0 to 9")
     data = open_source(sources.MNIST, data_dir)
     pictures = np.flatnonzero(data.train_y == digit)
-    check_count("tasks", tasks)
+    tasks = check_count("tasks", tasks)
     if tasks > len(pictures):
         raise DataError(f"{name}: {tasks} tasks, but there are {len(pictures)} pictures of the digit {digit}")
     chosen = generator(name, seed).permutation(pictures)[:tasks]

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from piaget.data.encoding import Scaling
+from piaget.data.plain import check_seed, is_number, is_whole, plain, shown
 from piaget.data.tasks import Split, Task, split_rows
 from piaget.errors import SettingError
 from piaget.streams.catalog import HELD_OUT
@@ -51,6 +52,15 @@ class Drawing:
     extent: float = 1.0  # the drawn width in units of the size: 1: size is the width; 2: the radius
     whole_pixels: bool = False  # are centre and size whole numbers?
     rotated: bool = False  # are shapes turned by a random angle?
+
+    def __post_init__(self) -> None:
+        background, extent = plain(self.background), plain(self.extent)
+        if self.palette not in tuple(PALETTES):
+            raise SettingError(f"palette={shown(self.palette)}; expected {' or '.join(PALETTES)}")
+        if not is_whole(background) or not 0 <= background <= 255:
+            raise SettingError(f"background={shown(background)}; expected a byte, 0 to 255")
+        if not is_number(extent) or not extent > 0:
+            raise SettingError(f"extent={shown(extent)}; expected a positive number")
 
     def images(self, rng: np.random.Generator, shape: str, colour: str, location: str) -> np.ndarray:
         """One class: (100, 3, 28, 28) bytes."""
@@ -90,7 +100,10 @@ class Objects(LazyStream):
 
     def __init__(self, seed: int = 0, setting: str = "random", drawing: Drawing | None = None) -> None:
         if setting not in SETTINGS:
-            raise SettingError(f"objects setting {setting!r}; expected one of {', '.join(SETTINGS)}")
+            raise SettingError(f"objects setting {shown(setting)}; expected one of {', '.join(SETTINGS)}")
+        if not isinstance(drawing, Drawing | None):
+            raise SettingError(f"drawing={shown(drawing)}; expected a piaget.streams.objects.Drawing")
+        seed = check_seed(seed)
         self.name, self.setting, self.seed = f"objects-{setting}", setting, seed
         rng = np.random.default_rng([seed, 0x0B1EC7])
         self.classes = [(s, c, l) for s in SHAPES for c in COLOURS for l in LOCATIONS]

@@ -13,10 +13,11 @@ import torch
 
 from piaget.data.columns import as_numbers, as_text, as_texts, read_table, tidied
 from piaget.data.encoding import Column, Encoding, Scaling
-from piaget.data.tasks import KINDS, Kind, Task, check_fractions, split_rows, standardized
+from piaget.data.plain import Fractions, check_fractions, check_seed
+from piaget.data.tasks import KINDS, Kind, Task, split_rows, standardized
 from piaget.errors import DataError, DataNote, SettingError
 from piaget.extras import need
-from piaget.streams.cuts import Fractions, Rows, check_seed, limit, make_task, of_rows, unusable
+from piaget.streams.cuts import Rows, limit, make_task, of_rows, unusable
 from piaget.streams.lazy import LazyStream
 
 if TYPE_CHECKING:
@@ -88,10 +89,10 @@ def from_table(
     ignore = [ignore] if isinstance(ignore, str) else list(ignore)
     if encoding is not None and (categorical or ignore):
         raise SettingError("categorical and ignore are for a new encoding; the one given says what to do")
-    check_seed(seed)
+    seed = check_seed(seed)
     if on_unusable not in ("skip", "error"):
         raise SettingError(f"on_unusable={on_unusable!r}; expected 'skip' or 'error'")
-    check_fractions(fractions)
+    fractions = check_fractions(fractions)
     frame, source = read_table(table, [group, *categorical, *(encoding.categories if encoding else ())])
     named = [group, target, *([split] if split else []), *categorical, *ignore]
     _check_columns(source, list(frame.columns), named)
