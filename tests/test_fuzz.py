@@ -161,7 +161,14 @@ def test_tasks_from_arrays(name, x, y, options):
 
 
 @fuzz(150)
-@given(mostly(X, arrays()), mostly(Y, arrays()), mostly(GROUPS, arrays()), few(OPTIONS), st.booleans(), odd())
+@given(
+    mostly(X, arrays()),
+    mostly(Y, arrays()),
+    mostly(GROUPS, arrays()),
+    few(OPTIONS),
+    st.booleans(),
+    st.one_of(st.text(max_size=3), st.sampled_from([None, 1, (), b""])),
+)
 def test_streams_from_arrays(x, y, groups, options, paired, name):
     if paired:
         tried((x, y, name, options), lambda: from_arrays({name: (x, y), "b": (y, x)}, **options))
