@@ -51,18 +51,18 @@ def fuzz(examples: int) -> Callable[[Any], Any]:
 
 def tried(given: Any, call: Callable[[], Any], also: tuple[type[Exception], ...] = ()) -> Any:
     """The answer of a call, or the PiagetError (or `also` another) that it raised. All else is a finding."""
+    allowed: tuple[type[Exception], ...] = (PiagetError, *also)
     try:
         with bounded(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             answer = call()
+    except allowed as error:
+        answer = error
     except SystemExit as error:  # argparse's
         if error.code not in (0, 2):
             raise
         answer = error
     except Exception as error:
-        if isinstance(error, (PiagetError, *also)):
-            _note({"property": _property()})
-            return error
         _wrong(_where(error), f"{type(error).__name__}: {error}", given, error)
         return error
     _note({"property": _property()})

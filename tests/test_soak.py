@@ -128,7 +128,7 @@ def test_the_result_and_its_page(tmp_path):
             [{"kind": "cut", "file": "rows.csv", "outcome": "refused"}],
         )
     ]
-    found = ledger.result(lives, [RUN], seed=0)
+    found = ledger.result(lives, [RUN], "make soak")
     assert (found["kills"], found["refused"], found["stages"]) == (3, 1, {"joint": 3})
     page = tmp_path / "page.md"
     page.write_text(f"before\n{ledger.BEGIN}\nold\n{ledger.END}\nafter\n")

@@ -178,17 +178,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     print()
     if options.result is not None:
-        publish(result(soak.ledger.lives, scenarios, options.seed), options.result)
+        publish(
+            result(soak.ledger.lives, scenarios, f"python -m tools.soak {_plan(options)}"), options.result
+        )
     return 0
 
 
 def _again(options: argparse.Namespace, failure: Failure) -> str:
     """The command that lives the failed life once more."""
     number = str(failure).removeprefix("life ").partition(",")[0]
-    only = f" --only {shlex.join(options.only)}" if options.only else ""
     life = f" --life {number}" if number.isdigit() else ""
-    plan = f"--seed {options.seed} --damages {options.damages} --out {options.out}"
-    return f"python -m tools.soak {plan}{only}{life}"
+    return f"python -m tools.soak {_plan(options)} --out {options.out}{life}"
+
+
+def _plan(options: argparse.Namespace) -> str:
+    """The flags that decide what is done."""
+    only = f" --only {shlex.join(options.only)}" if options.only else ""
+    return f"--kills {options.kills} --seed {options.seed} --damages {options.damages}{only}"
 
 
 def _warm(out: Path) -> None:

@@ -69,7 +69,7 @@ class Ledger:
         return sum(len(life.damages) for life in self.lives)
 
 
-def result(lives: Sequence[Life], scenarios: Iterable[Scenario], seed: int) -> dict[str, Any]:
+def result(lives: Sequence[Life], scenarios: Iterable[Scenario], command: str) -> dict[str, Any]:
     """Counts, by scenario, signal, target, stage and file."""
     damages = [damage for life in lives for damage in life.damages]
     files: dict[str, dict[str, int]] = {}
@@ -77,10 +77,9 @@ def result(lives: Sequence[Life], scenarios: Iterable[Scenario], seed: int) -> d
         files.setdefault(file, {"mended": 0, "refused": 0})[outcome] += 1
     return {
         "date": datetime.date.today().isoformat(),
-        "command": "make soak",
+        "command": command,
         "machine": f"{platform.machine()}, {platform.system()}",
         "versions": versions(),
-        "seed": seed,
         "minutes": round(sum(life.seconds for life in lives) / 60, 1),
         **_counts(lives),
         "failures": 0,
@@ -118,7 +117,7 @@ def page(found: Mapping[str, Any]) -> str:
     """The result as docs/reliability.md has it."""
     used = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
     head = (
-        f"{found['date']}, {used}, seed {found['seed']}: **{found['kills']:,} kills** and "
+        f"{found['date']}, {used}, `{found['command']}`: **{found['kills']:,} kills** and "
         f"{found['damages']:,} damaged files in {found['lives']:,} lives, {found['failures']} failures."
     )
     lines = ["| scenario | lives | kills | damaged files | mended | refused |", "|---|---|---|---|---|---|"]

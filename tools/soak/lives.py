@@ -10,6 +10,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from tools.soak.starts import Start
 
 SIGNALS = {"SIGKILL": 2, "SIGTERM": 1, "SIGINT": 1}  # and how often each
 MOMENTS = {"any": 3, "saving": 2, "end": 1}
-SET_UP = 0.15  # seconds that every start takes again
+EARLY = 0.1  # probability that a kill hits what every start does again, before anything is learned
 AFTER_END = 0.25  # probability that a finished run is damaged, and its command given again
 PROBING = ("structure", "removal", "consistency")
 
@@ -34,6 +35,7 @@ class Original:
 
     contents: dict[str, bytes]
     seconds: float
+    set_up: float  # of them, until its first row file was there
 
     @property
     def rows(self) -> int:
@@ -93,9 +95,11 @@ def uninterrupted(scenario: Scenario, table: Path, folder: Path) -> Original:
         (folder / name).mkdir(parents=True)
         out, began = folder / name / "out", time.monotonic()
         start = Start(scenario, scenario.words(table, out), folder / name / "said.txt", keeps_often=False)
+        start.wait(partial(_begun, out))
+        set_up = time.monotonic() - began
         while not start.ended():
             time.sleep(0.01)
-        results.append(Original(contents(out), time.monotonic() - began))
+        results.append(Original(contents(out), time.monotonic() - began, set_up))
         start.gone(30)
         start.end()
         if start.code != 0:
@@ -103,6 +107,10 @@ def uninterrupted(scenario: Scenario, table: Path, folder: Path) -> Original:
     first, second = results
     _compare(second.contents, first.contents)
     return second
+
+
+def _begun(out: Path) -> bool:
+    return any(out.rglob("rows.csv"))
 
 
 class Living:
@@ -172,8 +180,11 @@ class Living:
     def _moment(self, left: int) -> Callable[[], bool]:
         """When to kill: so that all kills are spread over what is left of the run."""
         share = sum(path.stat().st_size for path in self.out.rglob("rows.csv")) / self.original.rows
-        rest = SET_UP + 2 * self.original.seconds * max(0.0, 1 - share) / (left + 1)
-        kind, delay = _draw(self.rng, MOMENTS), self.rng.uniform(0, rest)
+        learning = self.original.seconds - self.original.set_up
+        rest = 2 * learning * max(0.0, 1 - share) / (left + 1)
+        kind, delay = _draw(self.rng, MOMENTS), self.original.set_up + self.rng.uniform(0, rest)
+        if self.rng.random() < EARLY:
+            delay = self.rng.uniform(0, self.original.set_up)
         began, short = time.monotonic(), self.rng.uniform(0, 0.004 if kind == "saving" else 0.03)
         before, seen = self._watched(kind), float("inf")
 
