@@ -114,6 +114,8 @@ def _mixture(array: np.ndarray, flat: list[Any]) -> str:
     """What is wrong with objects, by their types: their own texts may be anything."""
     if array.ndim == 0:
         return f"are a {type(flat[0]).__name__}"
+    if not flat:
+        return "are none"
     kinds = [_kind_of(type(value)) for value in flat]
     odd = kinds.index(None) if None in kinds else next(i for i, k in enumerate(kinds) if k != kinds[0])
     row = np.unravel_index(odd, array.shape)[0]

@@ -74,8 +74,10 @@ def load(folder: str | os.PathLike[str], own: Mapping[str, Any]) -> tuple[Settin
         data, tree = read_files(path, "learner", FORMAT, VERSIONS)
         settings = from_json(data["settings"], own)
         check_device(settings.device)
-    except PiagetError:
-        raise
+    except PiagetError as error:
+        if str(path) in str(error):
+            raise
+        raise type(error)(f"{path}: {error}") from error
     except Exception as error:  # whatever is in a file: it is no bug of the reader's
         raise _damaged(path, error) from error
     try:

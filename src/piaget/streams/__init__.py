@@ -65,7 +65,7 @@ def stream_options(name: str) -> list[str]:
 
 def lookup(name: str) -> Named:
     """What is known of a stream; an unknown name is an error that suggests the nearest one."""
-    if name not in STREAMS:
+    if not isinstance(name, str) or name not in STREAMS:
         near = difflib.get_close_matches(str(name), STREAMS, 1)
         hint = f" (did you mean {near[0]!r}?)" if near else ""
         raise SettingError(f"stream {name!r} is not known{hint}; known: {', '.join(STREAMS)}")
