@@ -21,6 +21,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for command in (run, sweep, resume, report, predict, listing, export, data, bench):
         command.add(commands)
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if any("\0" in argument for argument in arguments):  # which no file's name can have
+        parser.error("an argument has a NUL character in it")
     options = parser.parse_args(arguments)
     from piaget.errors import DataNote, PiagetError
 

@@ -91,7 +91,7 @@ def check_options(
 
 def seeds_text(seeds: Sequence[int]) -> str:
     """[0, 1, 2] -> "seeds 0-2" """
-    together = list(range(seeds[0], seeds[-1] + 1)) == list(seeds)
+    together = [seeds[0] + i for i in range(len(seeds))] == list(seeds)
     if len(seeds) == 1:
         return f"seed {seeds[0]}"
     return f"seeds {seeds[0]}-{seeds[-1]}" if together else f"seeds {','.join(map(str, seeds))}"

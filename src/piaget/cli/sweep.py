@@ -22,6 +22,7 @@ from piaget.cli.common import (
 )
 from piaget.cli.live import add_progress, view
 from piaget.cli.words import PART_SETTINGS, add_flags, trusted
+from piaget.data.plain import whole_from
 from piaget.lab.parts import Trusted, is_reference
 from piaget.method.choices import STRUCTURES
 from piaget.paper.names import ALGORITHMS, BASES, Method, goes_together
@@ -96,7 +97,7 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
 
 
 def _seeds(text: str) -> list[int]:
-    return list(range(positive(text))) if text.isdigit() else seed_list(text)
+    return seed_list(f"0-{positive(text) - 1}" if whole_from(text) is not None else text)
 
 
 def _choose(names: Sequence[str], known: Sequence[str], what: str) -> list[str]:

@@ -9,38 +9,50 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from piaget.data.plain import shown, whole_from
 from piaget.lab.parts import METHOD, PARTS, ROLES, Trusted, as_flag, is_reference
 from piaget.method.choices import ADAPTATIONS, ALGORITHMS, SETTINGS, STRUCTURES, parse
+
+MOST, MOST_SEEDS, MOST_TEXT = 2**63, 10_000, 1 << 20  # numbers; seeds of a run; bytes of a TOML file
 
 
 def positive(text: str) -> int:
     """A whole number, 1 or more, from the command line."""
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 1 or more")
-    return int(text)
+    number = whole_from(text)
+    if not number or number >= MOST:
+        raise argparse.ArgumentTypeError(f"{shown(text)} is not a whole number, 1 or more, below 2^63")
+    return number
 
 
 def seed_list(text: str) -> list[int]:
     """ "0-2,5" -> [0, 1, 2, 5]"""
-    seeds: list[int] = []
+    seeds: dict[int, None] = {}
     for part in text.split(","):
-        first, dash, last = part.partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()) or (dash and int(last) < int(first)):
-            raise argparse.ArgumentTypeError(f"{text!r} is not a list of seeds such as 3, 0-9 or 0,2,5")
-        seeds += range(int(first), int(last or first) + 1)
-    return list(dict.fromkeys(seeds))
+        start, dash, end = part.partition("-")
+        first, last = whole_from(start), whole_from(end if dash else start)
+        if first is None or last is None or last < first:
+            raise argparse.ArgumentTypeError(f"{shown(text)} is not a list of seeds such as 3, 0-9 or 0,2,5")
+        if last >= MOST or len(seeds) + last - first >= MOST_SEEDS:
+            raise argparse.ArgumentTypeError(
+                f"{shown(text)} are too many seeds, or too large ones; expected at most {MOST_SEEDS:,}, "
+                "below 2^63"
+            )
+        seeds |= dict.fromkeys(range(first, last + 1))
+    return list(seeds)
 
 
 # Readers of a value: a text from the command line, or what a file has.
 
 
 def _path(value: Any) -> Path:
-    if not isinstance(value, str):
+    if not isinstance(value, str) or "\0" in value:
         raise argparse.ArgumentTypeError(f"{value!r} is no path")
     return Path(value)
 
 
 def _texts(value: Any) -> list[str]:
+    if not isinstance(value, str | list | tuple):
+        raise argparse.ArgumentTypeError("expected names of columns")
     return [value] if isinstance(value, str) else [str(one) for one in value]
 
 
@@ -170,11 +182,20 @@ def read_file(options: argparse.Namespace, path: Path) -> None:
     from piaget.errors import SettingError
 
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        with open(path, "rb") as handle:
+            text = handle.read(MOST_TEXT)
+            whole = not handle.read(1)
+        content = tomllib.loads(text.decode()) if whole else {}
     except FileNotFoundError:
         raise SettingError(f"{path} does not exist") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise SettingError(f"{path} cannot be read: {error.strerror or error}") from None
+    except RecursionError:
+        raise SettingError(f"{path} is no TOML file of settings: it is nested too deeply") from None
+    except ValueError as error:  # no TOML, no UTF-8, a number of too many digits
         raise SettingError(f"{path} is no TOML file: {error}") from None
+    if not whole:
+        raise SettingError(f"{path} is no file of settings: it has more than {MOST_TEXT >> 10:,} KB")
     stream_options = content.pop("options", {})
     if not isinstance(stream_options, dict):
         raise SettingError(

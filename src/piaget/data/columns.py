@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import csv
 import datetime
 import decimal
+import io
+import itertools
 import numbers
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from piaget.data.unpacking import LARGEST, opened
 from piaget.errors import DataError
 from piaget.extras import need
 
@@ -43,7 +48,10 @@ def as_dates(values: Any) -> Any:
     pandas = need("pandas", "tables")
     if pandas.api.types.is_datetime64_any_dtype(values):
         return values
-    times = pandas.to_datetime(values, format="ISO8601", errors="coerce")
+    try:
+        times = pandas.to_datetime(values, format="ISO8601", errors="coerce")
+    except ValueError:  # of several time zones
+        times = pandas.to_datetime(values, format="ISO8601", errors="coerce", utc=True)
     return values if bool((times.isna() & values.notna()).any()) else times  # as_numbers says what is wrong
 
 
@@ -53,39 +61,81 @@ def tidied(name: str, values: Any) -> Any:
     Texts stay texts, unless they are so many that are nearly all numbers: that is a mistake in the table.
     """
     pandas = need("pandas", "tables")
+    check_cells(name, values)
     present = values.dropna()
     if pandas.api.types.is_numeric_dtype(values) or pandas.api.types.is_datetime64_any_dtype(values):
         return values
     if not len(present):
         return values
     if all(isinstance(v, numbers.Number | decimal.Decimal) and not isinstance(v, bool) for v in present):
-        return pandas.to_numeric(values.astype("float64"))
+        return _as_floats(name, values)
     if all(isinstance(v, datetime.date) or ISO_DATE.match(str(v)) for v in present):
         times = as_dates(values)
         if pandas.api.types.is_datetime64_any_dtype(times):
             return times
+        for row, value in present.items():
+            if isinstance(value, str) and pandas.isna(pandas.to_datetime(value, errors="coerce")):
+                raise DataError(f"column {name!r} holds {value!r} in row {row}, which is no date")
     texts = {str(v) for v in present}
     numeric = {text for text in texts if NUMBER.fullmatch(text.strip())}
-    if len(texts) > 20 and len(numeric) > len(texts) / 2:
+    separated = {text for text in numeric if not PLAIN_NUMBER.fullmatch(text.strip())}
+    many = len(texts) > 20 and len(numeric) > len(texts) / 2
+    if many or (len(texts) > 1 and separated == texts):
         odd = next((i for i, v in present.items() if str(v) not in numeric), present.index[0])
-        comma = any("," in text for text in numeric)
         raise DataError(
             f"column {name!r} holds texts, nearly all of which are numbers; "
-            + ("they have decimal commas" if comma else f"in row {odd} it holds {present[odd]!r}")
+            + (
+                "they have decimal commas or separate thousands"
+                if separated
+                else f"in row {odd} it holds {present[odd]!r}"
+            )
             + ": make it a column of numbers, empty where a value is missing; or name it as categorical"
         )
     return values
 
 
 ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:$|[T ])")
-NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d*)?(?:[eE][+-]?\d+)?")
+PLAIN_NUMBER = re.compile(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?")
+NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:[ ,.'\u2019\u00a0\u202f]\d{3})+|\d+)(?:[.,]\d*)?(?:[eE][+-]?\d+)?")
+CELLS = (str, numbers.Real, np.bool_, decimal.Decimal, datetime.date, datetime.time)
+
+
+def check_cells(name: str, values: Any) -> None:
+    """Raises an error if a pandas column holds lists, dictionaries, bytes and the like."""
+    kind = getattr(values.dtype, "kind", "O")
+    if kind in "cm":
+        what, hint = ("complex numbers", "") if kind == "c" else ("durations", " (.dt.total_seconds())")
+        raise DataError(f"column {name!r} holds {what}; expected numbers, dates or texts{hint}")
+    if values.dtype != object:
+        return
+    present = values.dropna()
+    odd = {type(v) for v in present if not isinstance(v, CELLS)}
+    for row, value in present.items() if odd else ():
+        if type(value) in odd:
+            found = type(value).__name__
+            raise DataError(f"column {name!r} holds a {found} in row {row}; expected numbers, dates or texts")
+
+
+def _as_floats(name: str, values: Any) -> Any:
+    """A pandas column of numbers that are objects; those that would become the same are refused."""
+    try:
+        found = values.astype("float64")
+    except OverflowError:
+        raise DataError(f"column {name!r} holds a whole number beyond all floating-point numbers") from None
+    whole = {int(v) for v in values.dropna() if isinstance(v, numbers.Integral)}
+    if len({float(v) for v in whole}) < len(whole):
+        raise DataError(
+            f"column {name!r} holds different whole numbers that are the same as floating-point numbers; "
+            "expected smaller ones, or texts"
+        )
+    return found
 
 
 def as_numbers(name: str, values: Any) -> np.ndarray:
     """A pandas column as float64; missing values are NaN, infinite ones and texts are refused."""
     pandas = need("pandas", "tables")
     if pandas.api.types.is_datetime64_any_dtype(values):
-        values = (values - pandas.Timestamp(0, tz=values.dt.tz)) / pandas.Timedelta(days=1)
+        values = _as_days(pandas, values)
     found = pandas.to_numeric(values, errors="coerce").to_numpy(np.float64, na_value=np.nan)
     bad = np.flatnonzero(np.isinf(found) | (np.isnan(found) & values.notna().to_numpy(bool)))
     if len(bad):
@@ -95,6 +145,15 @@ def as_numbers(name: str, values: Any) -> np.ndarray:
             f"{values.index[int(bad[0])]} (counted from 0); expected finite numbers"
         )
     return found
+
+
+def _as_days(pandas: Any, times: Any) -> Any:
+    """Days since 1970; of years that are too far for nanoseconds, by whole seconds."""
+    try:
+        return (times - pandas.Timestamp(0, tz=times.dt.tz)) / pandas.Timedelta(days=1)
+    except (OverflowError, pandas.errors.OutOfBoundsDatetime, pandas.errors.OutOfBoundsTimedelta):
+        start = pandas.Timestamp(0, tz=times.dt.tz).as_unit("s")
+        return (times.dt.as_unit("s") - start) / pandas.Timedelta(days=1)
 
 
 def as_texts(values: Any) -> np.ndarray:
@@ -137,11 +196,14 @@ def _read_file(path: Path, texts: Sequence[str]) -> Any:
         raise DataError(f"{path} does not exist, or is no file")
     try:
         if ends == "parquet":
-            return pandas.read_parquet(path)
+            return _read_parquet(path)
         if ends in ("csv", "tsv"):
             return _read_csv(pandas, path, "\t" if ends == "tsv" else ",", texts)
-    except (DataError, OSError):
+    except DataError:
         raise
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise DataError(f"{path} is not in UTF-8: it holds the byte {byte:#x}; save it as UTF-8") from error
     except Exception as error:  # readers fail in many ways on what is no table
         raise DataError(f"{path} cannot be read: {type(error).__name__}: {error}") from error
     raise DataError(f"{path}: expected a file that ends in .csv, .tsv or .parquet")
@@ -150,21 +212,65 @@ def _read_file(path: Path, texts: Sequence[str]) -> Any:
 MISSING = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A", "<NA>"]
 
 
+def _read_parquet(path: Path) -> Any:
+    """Few bytes can hold very many rows: how many, its end says."""
+    parquet = need("pyarrow.parquet", "Parquet files")
+    with parquet.ParquetFile(path) as file:
+        cells = file.metadata.num_rows * file.metadata.num_columns
+        if cells > LARGEST // 4:
+            raise DataError(f"{path} holds {cells:,} values; expected at most {LARGEST // 4:,}")
+    return need("pandas", "tables").read_parquet(path)
+
+
 def _read_csv(pandas: Any, path: Path, separator: str, texts: Sequence[str]) -> Any:
     """`texts` stay as they are: also 007 and NA, which is a country."""
-    head = pandas.read_csv(path, sep=separator, header=None, nrows=1, dtype=str, keep_default_na=False)
-    if head.shape[1] == 1 and ";" in str(head.iloc[0, 0]):
-        return _read_csv(pandas, path, ";", texts)
-    names = head.iloc[0].tolist()
+    names = _header(path, separator)
+    if len(names) == 1 and ";" in names[0]:
+        separator, names = ";", _header(path, ";")
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise DataError(f"{path}: column {twice[0]!r} occurs twice; expected different names")
+    _check_rows(path, separator, len(names))
     missing = {name: [""] if name in texts else MISSING for name in names}
-    return pandas.read_csv(
-        path,
-        sep=separator,
-        low_memory=False,
-        keep_default_na=False,
-        na_values=missing,
-        dtype={name: str for name in names if name in texts},
-    )
+    with opened(path) as handle:
+        return pandas.read_csv(
+            handle,
+            sep=separator,
+            low_memory=False,
+            keep_default_na=False,
+            na_values=missing,
+            dtype={name: str for name in names if name in texts},
+        )
+
+
+@contextlib.contextmanager
+def _rows(path: Path, separator: str) -> Iterator[Iterator[list[str]]]:
+    """The rows of a CSV file that are not empty."""
+    with opened(path) as handle, io.TextIOWrapper(handle, "utf-8-sig", newline="") as lines:
+        yield (row for row in csv.reader(lines, delimiter=separator) if len(row) > 1 or "".join(row).strip())
+
+
+def _header(path: Path, separator: str) -> list[str]:
+    with _rows(path, separator) as rows:
+        names = next(rows, None)
+    if names is None:
+        raise DataError(f"{path} is empty; expected a row of names, and rows of values")
+    return names
+
+
+def _check_rows(path: Path, separator: str, columns: int) -> None:
+    """Raises an error if a row is too short or too long: readers fill it, or shift all columns by one."""
+    with opened(path) as handle:
+        while data := handle.read(1 << 20):
+            if b"\0" in data:
+                raise DataError(f"{path} holds NUL bytes; expected a text file in UTF-8")
+    with _rows(path, separator) as rows:
+        done = 0
+        while block := list(itertools.islice(rows, 10_000)):
+            if set(map(len, block)) != {columns}:
+                number, values = next((i, len(row)) for i, row in enumerate(block) if len(row) != columns)
+                raise DataError(
+                    f"{path}: row {done + number} has {values} values (row 0 has the names); expected "
+                    f"{columns}, as there are names"
+                )
+            done += len(block)

@@ -59,6 +59,9 @@ class Scaling:
         return out if plain else out * self.spread + self.mean
 
 
+LARGEST_INPUT = 1e30  # of a standardised column: its square is near the end of 32 bits' numbers
+
+
 @dataclass(frozen=True)
 class Column:
     """One column of a table: a number (standardised), or a category (one input a level)."""
@@ -81,6 +84,12 @@ class Column:
         if self.levels is None:
             values = as_dates(values) if self.date else values
             scaled = (as_numbers(self.name, values) - self.mean) / self.spread
+            farthest = np.nanmax(np.abs(scaled), initial=0)
+            if farthest > LARGEST_INPUT:
+                raise DataError(
+                    f"column {self.name!r} holds a value {farthest:g} times its spread in training away from "
+                    f"its mean there, {self.mean:g}: too far to compute with"
+                )
             parts = [np.where(missing, 0.0, scaled)[:, None]]
         else:
             number = {level: i for i, level in enumerate(self.levels)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
 from typing import Any
 
 from piaget.errors import SettingError
@@ -33,6 +34,11 @@ def is_number(value: Any) -> bool:
         return math.isfinite(value)
     except OverflowError:  # a whole number beyond all floats
         return False
+
+
+def whole_from(text: str) -> int | None:
+    """A text of the digits 0 to 9 as a number; None if it is none. (² is a digit, too, to Python.)"""
+    return int(text) if re.fullmatch("[0-9]{1,4000}", text) else None
 
 
 def shown(value: Any) -> str:

@@ -45,11 +45,10 @@ def too_large(path: Path) -> DataError:
 def opened(path: Path) -> BinaryIO:
     """A file for reading; packed by gzip (by its content, not by its name), it is unpacked."""
     try:
-        handle = open(path, "rb")  # noqa: SIM115  (the caller closes it)
-        packed = handle.peek(2)[:2] == b"\x1f\x8b"
+        with open(path, "rb") as handle:
+            packed = handle.read(2) == b"\x1f\x8b"
+        if packed:
+            return io.BufferedReader(_Bounded(cast(BinaryIO, gzip.open(path)), path), 1 << 16)
+        return open(path, "rb")
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
-    if not packed:
-        return handle
-    unpacked = _Bounded(cast(BinaryIO, gzip.GzipFile(fileobj=handle)), path)
-    return io.BufferedReader(unpacked, 1 << 16)

@@ -61,9 +61,10 @@ def _check_inputs(settings: Settings, state: State, task: Task) -> None:
         narrow = split.x.is_floating_point() and split.x.dtype != settings.torch_dtype
         if narrow and not bool(torch.isfinite(split.x.to(settings.torch_dtype)).all()):
             raise TaskError(f"{name}: inputs are too large for {settings.dtype}; expected finite numbers")
-        wide = task.kind == "regression" and split.y.dtype != settings.torch_dtype
-        if wide and not bool(torch.isfinite(split.y.to(settings.torch_dtype)).all()):
-            raise TaskError(f"{name}: targets are too large for {settings.dtype}; give dtype='float64'")
+        # Values are learned standardised, and answered in their own units.
+        for y in (split.y, task.scaling.targets(split.y)) if task.kind == "regression" else ():
+            if not bool(torch.isfinite(y.to(settings.torch_dtype)).all()):
+                raise TaskError(f"{name}: targets are too large for {settings.dtype}; give dtype='float64'")
     if isinstance(settings.encoder, NoEncoder):
         model.components.check_input(task.input_shape)
     shapes = model.shapes(task.input_shape)

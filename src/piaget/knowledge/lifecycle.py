@@ -9,7 +9,14 @@ from piaget.errors import NotFinite, SettingError
 from piaget.knowledge.state import Progress, State, TaskRecord, tensors
 from piaget.method.adaptation import Finished, Memory
 from piaget.method.objective import output_width
-from piaget.method.parameters import TASK_ROLES, Moments, TaskParams, new_moments
+from piaget.method.parameters import (
+    TASK_ROLES,
+    Moments,
+    TaskParams,
+    new_moments,
+    shared_moments,
+    task_moments,
+)
 from piaget.method.settings import Settings
 from piaget.method.trees import T, check_finite, leaves, map_tree, ordered, resize
 from piaget.recording import observed
@@ -28,10 +35,7 @@ def begin_initialization(settings: Settings, state: State, tasks: list[Task]) ->
     outputs = max(output_width(task.kind, task.classes) for task in tasks)
     shared = model.draw_shared(generator, first.input_shape, outputs, dtype)
     state.shared = _placed(settings, shared)
-    state.shared_moments = {
-        "shared encoder": new_moments(slots, state.shared.encoder),
-        "shared decoder": new_moments(slots, state.shared.decoder),
-    }
+    state.shared_moments = shared_moments(slots, state.shared)
     drawn = [_draw_task(settings, state, task) for task in tasks]
     initial = model.structure.draw_initial(generator, [params.structure for params in drawn], k)
     for task, params, structure in zip(tasks, drawn, initial, strict=True):
@@ -150,10 +154,7 @@ def _track(settings: Settings, state: State, tasks: list[Task], candidate: bool 
     params = {task.name: state.records[task.name].params for task in tasks}
     state.progress = Progress(
         tasks=list(params),
-        moments={
-            name: {role: new_moments(slots, group) for role, group in zip(TASK_ROLES, groups, strict=True)}
-            for name, groups in params.items()
-        },
+        moments={name: task_moments(slots, own) for name, own in params.items()},
         generator=state.generator.get_state(),
         fingerprints={task.name: task.fingerprint() for task in tasks},
         candidate=candidate,

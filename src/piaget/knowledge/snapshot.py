@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -10,17 +10,35 @@ from torch import Tensor
 
 from piaget.data import encoding
 from piaget.data.encoding import Encoding, Scaling
-from piaget.data.tasks import Split, Task
+from piaget.data.tasks import Kind, Split, Task
+from piaget.knowledge.plain import read, read_fields
 from piaget.knowledge.state import Progress, State, TaskRecord
 from piaget.method.parameters import SHARED_ROLES, TASK_ROLES, Moments, Role, SharedParams, TaskParams
 from piaget.method.settings import Settings
-from piaget.method.trees import Tensors, map_tree, ordered
+from piaget.method.trees import Tensors, flatten, map_tree, ordered
 
 Branch = dict[str, Any]  # texts -> tensors or branches: what a tensor file holds
 
-_RECORD_FIELDS = ("name", "kind", "classes", "labels", "input_shape", "stream", "k")
-_TASK_FIELDS = ("name", "kind", "classes", "labels", "stream")
-_PROGRESS_FIELDS = ("tasks", "epoch", "candidate", "fingerprints", "gains", "stopped", "counts")
+# What is plain data of a task that was learned, of one that is pending, and of one that is being learned.
+_TASK_FIELDS: dict[str, Any] = {
+    "name": str,
+    "kind": Kind,
+    "classes": int,
+    "labels": tuple[str | int | float | bool, ...] | None,
+    "stream": str,
+}
+_RECORD_FIELDS = _TASK_FIELDS | {"input_shape": tuple[int, ...], "k": int}
+_PROGRESS_FIELDS: dict[str, Any] = {
+    "tasks": list[str],
+    "epoch": int,
+    "candidate": bool,
+    "fingerprints": dict[str, str],
+    "gains": list[float],
+    "stopped": bool,
+    "counts": dict[str, float],
+}
+_SCALED = {"scaling": Scaling, "encoding": int | None}  # how its data is encoded: by number
+_LATER = frozenset(["gains", "stopped", "counts"])  # not in files of version 0.1
 
 
 def describe(state: State, with_data: bool = True) -> tuple[dict[str, Any], Branch]:
@@ -63,9 +81,7 @@ def _of_roles(moments: Mapping[Role, Moments]) -> Branch:
     return {role: _of_moments(kept) for role, kept in moments.items()}
 
 
-def _fields(
-    described: TaskRecord | Task, names: tuple[str, ...], encodings: list[Encoding]
-) -> dict[str, Any]:
+def _fields(described: TaskRecord | Task, names: Iterable[str], encodings: list[Encoding]) -> dict[str, Any]:
     """What describes a task; its encoding by its number, since tasks share one."""
     number = None if described.encoding is None else encodings.index(described.encoding)
     fields = {name: getattr(described, name) for name in names}
@@ -80,13 +96,14 @@ def _task_tensors(task: Task) -> Branch:
 
 
 def restore(data: dict[str, Any], tree: Branch, settings: Settings) -> State:
-    """The state that was described, on the device of the settings."""
+    """The state that was described, on the device of the settings. ValueError: it is none."""
     slots = settings.optimizer.slots
     tree = ordered(upgraded(tree))
+    names = flatten(tree).keys()
     generator, usages = tree.pop("generator"), tree.pop("usage", {})
     pending = tree.pop("pending", {})
     tree = map_tree(lambda t: t.to(settings.device), tree)  # all but what stays on the CPU
-    state = State(torch.Generator(), steps=data.get("steps", 0))
+    state = State(torch.Generator(), steps=read(int, data.get("steps", 0), "steps"))
     state.generator.set_state(generator)
     if "components" in tree:
         state.components = _flat(tree["components"])
@@ -95,22 +112,37 @@ def restore(data: dict[str, Any], tree: Branch, settings: Settings) -> State:
         state.shared = SharedParams(_flat(shared.get("encoder", {})), _flat(shared.get("decoder", {})))
         state.shared_moments = _by_role(tree.get("shared_moments", {}), SHARED_ROLES, slots)
     state.memory = {name: _flat(branch) for name, branch in tree.get("memory", {}).items()}
-    encodings = [encoding.from_json(described) for described in data["encodings"]]
-    for i, fields in enumerate(data["records"]):
+    encodings = read(tuple[Encoding, ...], data["encodings"], "encodings")
+    for i, described in enumerate(read(list[dict[str, Any]], data["records"], "records")):
+        fields = _from_fields(_RECORD_FIELDS, described, encodings, f"records[{i}]")
         params = _task_params(tree.get("tasks", {}).get(str(i), {}))
-        usage = usages.get(str(i))
-        record = TaskRecord(**_from_fields(fields, encodings), params=params, usage=usage)
-        state.records[record.name] = record
-    for i, fields in enumerate(data["pending"]):
+        record = TaskRecord(**fields, params=params, usage=usages.get(str(i)))
+        state.records[_new(record.name, state.records)] = record
+    for i, described in enumerate(read(list[dict[str, Any]], data["pending"], "pending")):
+        fields = _from_fields(_TASK_FIELDS, described, encodings, f"pending[{i}]")
         splits: dict[str, Any] = {name: Split(**split) for name, split in pending[str(i)].items()}
-        state.pending[fields["name"]] = Task(**_from_fields(fields, encodings), **splits)
+        state.pending[_new(fields["name"], state.pending)] = Task(**fields, **splits)
+    used = [record.encoding for record in state.records.values()]
+    used += [task.encoding for task in state.pending.values()]
+    if not all(one in used for one in encodings):
+        raise ValueError("there are encodings that no task has")
     if data["progress"] is not None:
+        fields = read_fields(_PROGRESS_FIELDS, data["progress"], "progress", optional=_LATER)
         moments = {
             name: _by_role(tree.get("progress", {}).get(str(i), {}), TASK_ROLES, slots)
-            for i, name in enumerate(data["progress"]["tasks"])
+            for i, name in enumerate(fields["tasks"])
         }
-        state.progress = Progress(moments=moments, generator=generator.clone(), **data["progress"])
+        state.progress = Progress(moments=moments, generator=generator.clone(), **fields)
+    unread = names - flatten(describe(state)[1]).keys()
+    if unread:
+        raise ValueError(f"tensors that belong to nothing: {', '.join(sorted(unread)[:5])}")
     return state
+
+
+def _new(name: str, known: Mapping[str, Any]) -> str:
+    if not name or name in known:
+        raise ValueError(f"a task is called {name!r}; expected names that differ")
+    return name
 
 
 def _moments(branch: Branch, slots: Sequence[str]) -> Moments:
@@ -136,12 +168,15 @@ def _flat(branch: Branch, prefix: str = "") -> Tensors:
     return flat
 
 
-def _from_fields(fields: dict[str, Any], encodings: list[Encoding]) -> dict[str, Any]:
-    """The inverse of `_fields`; JSON has lists where the state has tuples."""
-    plain: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in fields.items()}
-    number = plain["encoding"]
-    shared = None if number is None else encodings[number]
-    return plain | {"scaling": Scaling(**plain["scaling"]), "encoding": shared}
+def _from_fields(
+    hints: dict[str, Any], described: dict[str, Any], encodings: Sequence[Encoding], where: str
+) -> dict[str, Any]:
+    """The inverse of `_fields`."""
+    fields = read_fields(hints | _SCALED, described, where)
+    number = fields["encoding"]
+    if number is not None and not 0 <= number < len(encodings):
+        raise ValueError(f"{where}.encoding is {number}; there are {len(encodings)}")
+    return fields | {"encoding": None if number is None else encodings[number]}
 
 
 # --- as version 0.1 wrote it ------------------------------------------------------------------------------

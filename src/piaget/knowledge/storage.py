@@ -18,12 +18,14 @@ from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors, save as save_tensors
 from torch import Tensor
 
-from piaget.errors import LoadError, PiagetError
+from piaget.errors import LoadError, PiagetError, SettingError
 from piaget.files import read_described, read_json, write_atomically, write_json
+from piaget.knowledge.consistency import check_state
 from piaget.knowledge.snapshot import describe, restore
 from piaget.knowledge.state import State
 from piaget.method.description import from_json, to_json
 from piaget.method.settings import Settings, check_device
+from piaget.method.trees import flatten as flatten, unflatten
 
 FORMAT = "piaget learner"
 VERSIONS = (4, 3)  # the one that is written, and older ones that are read
@@ -31,9 +33,10 @@ VERSIONS = (4, 3)  # the one that is written, and older ones that are read
 
 def save(folder: str | os.PathLike[str], settings: Settings, state: State) -> None:
     """Writes a learner into a folder."""
+    path = as_folder(folder, SettingError)
     description, tree = describe(state)
     header = {"format": FORMAT, "version": VERSIONS[0], "settings": to_json(settings)}
-    write_files(Path(folder), "learner", header | description, tree)
+    write_files(path, "learner", header | description, tree)
 
 
 def write_files(
@@ -64,18 +67,43 @@ def _tensor_file(description: Path) -> str | None:
 
 def load(folder: str | os.PathLike[str], own: Mapping[str, Any]) -> tuple[Settings, State]:
     """The settings and the state in a folder. own: parts of the user's own, by the names of settings."""
-    path = Path(folder)
+    path = as_folder(folder, LoadError)
     if not (path / "learner.json").is_file():
         raise LoadError(f"{path} holds no learner: there is no file learner.json in it")
-    data, tree = read_files(path, "learner", FORMAT, VERSIONS)
     try:
+        data, tree = read_files(path, "learner", FORMAT, VERSIONS)
         settings = from_json(data["settings"], own)
         check_device(settings.device)
-        return settings, restore(data, tree, settings)
     except PiagetError:
         raise
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise LoadError(f"{path} is damaged: {type(error).__name__}: {error}") from error
+    except Exception as error:  # whatever is in a file: it is no bug of the reader's
+        raise _damaged(path, error) from error
+    try:
+        state = restore(data, tree, settings)
+        check_state(settings, state)
+        return settings, state
+    except Exception as error:  # also of the parts, which meet what they did not make
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> LoadError:
+    """What is wrong with a learner's files, in words."""
+    if isinstance(error, OSError):
+        return LoadError(f"{path} cannot be read: {error}")
+    kind = "" if type(error) is ValueError or isinstance(error, PiagetError) else f"{type(error).__name__}: "
+    return LoadError(f"{path} is damaged: {kind}{str(error)[:1000]}")
+
+
+def as_folder(folder: Any, error: type[PiagetError]) -> Path:
+    """The path of a folder that is there, or may be made."""
+    try:
+        path = Path(folder)
+        taken = path.exists() and not path.is_dir()
+    except (TypeError, ValueError, OSError) as problem:
+        raise error(f"{folder!r} is no folder: {problem}") from problem
+    if taken:
+        raise error(f"{path} is a file; expected a folder")
+    return path
 
 
 def read_files(
@@ -101,22 +129,3 @@ def _read_tensors(path: Path, described: str, data: dict[str, Any]) -> dict[str,
         return load_tensors(raw)
     except SafetensorError as error:
         raise LoadError(f"{path} is damaged: {file.name}: {error}") from error
-
-
-def flatten(tree: Any, prefix: str = "") -> dict[str, Tensor]:
-    """{"a": {"b": t}} -> {"a/b": t}, for files."""
-    if isinstance(tree, Tensor):
-        return {prefix.removesuffix("/"): tree}
-    return {k: t for key, value in tree.items() for k, t in flatten(value, f"{prefix}{key}/").items()}
-
-
-def unflatten(flat: dict[str, Tensor]) -> dict[str, Any]:
-    """The inverse of `flatten` (empty branches are not restored)."""
-    tree: dict[str, Any] = {}
-    for name, value in flat.items():
-        *path, last = name.split("/")
-        node = tree
-        for part in path:
-            node = node.setdefault(part, {})
-        node[last] = value
-    return tree

@@ -17,6 +17,7 @@ from typing import Any
 
 import filelock
 
+from piaget.data.plain import whole_from
 from piaget.errors import DataError, LoadError, SettingError
 from piaget.files import read_json, write_json
 from piaget.lab import kept
@@ -96,8 +97,9 @@ def runs_below(root: Path) -> list[RunFolder]:
 
 def runs_in(out: Path) -> list[RunFolder]:
     """The runs of one command into a folder, by their seeds."""
-    paths = [path.parent for path in out.glob("seed-*/run.json") if path.parent.name[5:].isdigit()]
-    return [RunFolder(path) for path in sorted(paths, key=lambda path: int(path.name[5:]))]
+    found = {path.parent: whole_from(path.parent.name[5:]) for path in out.glob("seed-*/run.json")}
+    seeds = {path: seed for path, seed in found.items() if seed is not None}
+    return [RunFolder(path) for path in sorted(seeds, key=lambda path: seeds[path])]
 
 
 def seed_folders(out: Path, seeds: Sequence[int]) -> list[Path]:

@@ -107,8 +107,9 @@ def _call(reference: str, seed: int, options: dict[str, Any], trusted: Trusted) 
             known = ", ".join(list(signature(function).parameters)[1:]) or "none"
             raise SettingError(f"stream {reference} has no option {option!r}; its options: {known}")
     tasks = function(seed, **options)
-    if not hasattr(tasks, "__getitem__") or not hasattr(tasks, "__len__") or not len(tasks):
-        kind = type(tasks).__name__
+    listed = hasattr(tasks, "__getitem__") and hasattr(tasks, "__len__") and not isinstance(tasks, Mapping)
+    if not listed or not len(tasks):
+        kind = f"{type(tasks).__name__} without tasks" if listed else type(tasks).__name__
         raise SettingError(f"stream {reference}: it made a {kind}; expected a list of tasks, or the like")
     return NamedStream(tasks, reference)
 

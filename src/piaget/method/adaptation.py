@@ -181,6 +181,10 @@ class Adaptation(ABC):
         """The memory after a task."""
         return memory
 
+    def recognizes(self, memory: Memory, tasks: int, components: Tensors) -> bool:
+        """Is this what it keeps after so many tasks, for components (k, ...)? Asked of what a file holds."""
+        return bool(type(self).remember is not Adaptation.remember or not memory)
+
     @property
     def corrects(self) -> bool:
         """Does it change gradients?"""
@@ -224,6 +228,15 @@ class Replay(Adaptation):
     def remember(self, memory: Memory, finished: Finished) -> Memory:
         count = finished.batch if self.size is None else self.size
         return finished.store(memory, finished.sample(count))
+
+    def recognizes(self, memory: Memory, tasks: int, components: Tensors) -> bool:
+        if type(self).remember is not Replay.remember:
+            return True
+        expected = [str(i) for i in range(tasks)]
+        return sorted(memory) == sorted(expected) and all(
+            memory[name].keys() == {"task", "h", "y"} and int(memory[name]["task"]) == int(name)
+            for name in expected
+        )
 
 
 @dataclass(frozen=True)
@@ -300,6 +313,27 @@ class KroneckerEWC(Adaptation):
                 new["left"][name], new["right"][name] = left[None], right[None]
                 new["anchor"][name] = pull
         return new
+
+    def recognizes(self, memory: Memory, tasks: int, components: Tensors) -> bool:
+        if type(self).remember is not KroneckerEWC.remember or (tasks == 0 and not memory):
+            return True
+        if memory.keys() != {"left", "right", "anchor"} or tasks == 0:
+            return False
+        matrices = as_matrices(components)
+        k = min(len(stack) for stack in memory["anchor"].values())  # a component may have come since
+
+        def shapes(part: str) -> dict[str, tuple[int, ...]]:
+            return {name: tuple(t.shape) for name, t in memory[part].items()}
+
+        sizes = {name: tuple(matrix.shape) for name, matrix in matrices.items()}  # (k, o, i)
+        return (
+            k <= len(next(iter(matrices.values())))
+            and shapes("left") == {name: (tasks, k, o, o) for name, (_, o, i) in sizes.items()}
+            and shapes("right") == {name: (tasks, k, i, i) for name, (_, o, i) in sizes.items()}
+            and shapes("anchor") == {name: (k, o, i) for name, (_, o, i) in sizes.items()}
+            and {t.dtype for tensors in memory.values() for t in tensors.values()}
+            == {t.dtype for t in matrices.values()}
+        )
 
 
 ADAPTATIONS: dict[str, Adaptation] = {

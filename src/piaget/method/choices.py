@@ -222,7 +222,13 @@ def parse(text: str) -> Any:
     """A value from the command line: a number, True, ... or else a text."""
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):  # the last two: nested too deeply
+    except (
+        ValueError,
+        TypeError,
+        SyntaxError,
+        MemoryError,
+        RecursionError,
+    ):  # also nested too deeply
         return text
 
 

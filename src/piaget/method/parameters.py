@@ -72,3 +72,13 @@ def new_moments(slots: tuple[str, ...], params: Tensors, components: int | None 
     shape = () if components is None else (components,)
     zeros = {slot: {name: torch.zeros_like(p) for name, p in params.items()} for slot in slots}
     return Moments(zeros, torch.zeros(shape, dtype=torch.float64, device=device))
+
+
+def task_moments(slots: tuple[str, ...], params: TaskParams) -> dict[Role, Moments]:
+    """Those of a task's own parameters."""
+    return {role: new_moments(slots, group) for role, group in zip(TASK_ROLES, params, strict=True)}
+
+
+def shared_moments(slots: tuple[str, ...], params: SharedParams) -> dict[Role, Moments]:
+    """Those of what all tasks share."""
+    return {role: new_moments(slots, group) for role, group in zip(SHARED_ROLES, params, strict=True)}

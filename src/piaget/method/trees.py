@@ -54,6 +54,25 @@ def rebuild(like: T, tensors: Iterable[Tensor]) -> T:
     return map_tree(lambda _: next(remaining), like)
 
 
+def flatten(tree: Any, prefix: str = "") -> dict[str, Tensor]:
+    """{"a": {"b": t}} -> {"a/b": t}, for files."""
+    if isinstance(tree, Tensor):
+        return {prefix.removesuffix("/"): tree}
+    return {k: t for key, value in tree.items() for k, t in flatten(value, f"{prefix}{key}/").items()}
+
+
+def unflatten(flat: dict[str, Tensor]) -> dict[str, Any]:
+    """The inverse of `flatten` (empty branches are not restored)."""
+    tree: dict[str, Any] = {}
+    for name, value in flat.items():
+        *path, last = name.split("/")
+        node = tree
+        for part in path:
+            node = node.setdefault(part, {})
+        node[last] = value
+    return tree
+
+
 def ordered(tree: T) -> T:
     """The same tree with its dictionaries in the order of their names, as files have them."""
     branches: Any = tree

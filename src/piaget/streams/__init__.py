@@ -8,7 +8,7 @@ import inspect
 import os
 from typing import TYPE_CHECKING, Any
 
-from piaget.data.plain import check_seed
+from piaget.data.plain import check_count, check_fractions, check_seed
 from piaget.errors import SettingError
 from piaget.streams.catalog import STREAMS, Named
 
@@ -49,6 +49,11 @@ def stream(
         raise SettingError(
             f"stream {name!r} has no option {unknown[0]!r}; its options are {', '.join(stream_options(name))}"
         )
+    if "fractions" in options:  # before anything is downloaded
+        options["fractions"] = check_fractions(options["fractions"])
+    for option in ("tasks", "train_size"):
+        if options.get(option) is not None:
+            options[option] = check_count(option, options[option])
     return known.make(name, seed, data_dir, **options)
 
 

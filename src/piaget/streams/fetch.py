@@ -63,12 +63,11 @@ def matches(path: Path, expected: str) -> bool:
     if not method:
         return True
     try:
-        handle = open(path, "rb")
+        with open(path, "rb") as handle:
+            # md5 is what some publishers give; it guards against damage here, not against malice
+            digest = hashlib.file_digest(handle, lambda: hashlib.new(method, usedforsecurity=False))
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
-    with handle:
-        # md5 is what some publishers give; it guards against damage here, not against malice
-        digest = hashlib.file_digest(handle, lambda: hashlib.new(method, usedforsecurity=False))
     return digest.hexdigest() == wanted
 
 

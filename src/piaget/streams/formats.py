@@ -79,7 +79,11 @@ def read_idx(path: Path, dimensions: int) -> np.ndarray:
                 )
             shape = struct.unpack(f">{dimensions}I", head[4:])
             expected = math.prod(shape)
-            data = handle.read(min(expected, LARGEST) + 1)
+            if expected > max(LARGEST, path.stat().st_size):
+                raise DataError(
+                    f"{path} is cut short or too long: its head tells of {' x '.join(map(str, shape))} bytes"
+                )
+            data = handle.read(expected + 1)
     except (EOFError, OSError, zlib.error) as error:
         raise DataError(f"{path} is damaged or cut short: {error}") from error
     if len(data) != expected:
@@ -134,6 +138,7 @@ def _check_unpacked(path: Path) -> None:
 
 
 PACKED, CHUNK = 15, 1 << 20  # the kind of a packed element; bytes
+MOST_CLASSES = 1 << 20
 
 
 def mat_groups(path: Path, *, tasks: int, features: int) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -174,10 +179,8 @@ def mat_features(train: Path, test: Path) -> Labelled:
                 f"{path}: X of shape {x.shape} and {len(y)} labels y; expected as many rows as labels"
             )
         y = _finite(path, y)
-        if not np.array_equal(y, np.round(y)) or y.min() < 0 or y.max() >= len(y):
-            raise DataError(
-                f"{path}: y holds {y.min()} to {y.max()}; expected class numbers from 0, each with samples"
-            )
+        if not np.array_equal(y, np.round(y)) or y.min() < 0 or y.max() > MOST_CLASSES:
+            raise DataError(f"{path}: y holds {y.min()} to {y.max()}; expected class numbers from 0")
         parts += [_floats(path, x), y.astype(np.int64)]
     if parts[0].shape[1] != parts[2].shape[1]:
         raise DataError(f"{train.name} has {parts[0].shape[1]} features, but {test.name} {parts[2].shape[1]}")

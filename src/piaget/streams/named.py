@@ -297,4 +297,4 @@ def objects(
     said = None if name == "objects" else name.removeprefix("objects-")
     if said and setting and said != setting:
         raise SettingError(f"stream {name!r} with setting={setting!r}; expected one of them to say it")
-    return Objects(seed, said or setting or "random", drawing)
+    return Objects(seed, said or ("random" if setting is None else setting), drawing)

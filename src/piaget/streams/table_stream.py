@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import torch
 
-from piaget.data.columns import as_numbers, as_text, as_texts, read_table, tidied
+from piaget.data.arrays import is_measured
+from piaget.data.columns import as_numbers, as_text, as_texts, check_cells, read_table, tidied
 from piaget.data.encoding import Column, Encoding, Scaling
-from piaget.data.plain import Fractions, check_fractions, check_seed
+from piaget.data.plain import Fractions, check_fractions, check_seed, shown
 from piaget.data.tasks import KINDS, Kind, Task, split_rows, standardized
 from piaget.errors import DataError, DataNote, SettingError
 from piaget.extras import need
@@ -85,8 +86,9 @@ def from_table(
     target = target or (encoding.target if encoding else None)
     if group is None or target is None:
         raise SettingError("from_table needs the names of two columns: group=... and target=...")
-    categorical = [categorical] if isinstance(categorical, str) else list(categorical)
-    ignore = [ignore] if isinstance(ignore, str) else list(ignore)
+    categorical, ignore = _names("categorical", categorical), _names("ignore", ignore)
+    if not isinstance(encoding, Encoding | None):
+        raise SettingError(f"encoding={shown(encoding)}; expected learner.encoding(task), or stream.encoding")
     if encoding is not None and (categorical or ignore):
         raise SettingError("categorical and ignore are for a new encoding; the one given says what to do")
     seed = check_seed(seed)
@@ -96,6 +98,8 @@ def from_table(
     frame, source = read_table(table, [group, *categorical, *(encoding.categories if encoding else ())])
     named = [group, target, *([split] if split else []), *categorical, *ignore]
     _check_columns(source, list(frame.columns), named)
+    for column in (group, *categorical):
+        check_cells(column, frame[column])
     frame = _without_missing(frame, source, [group, target])
     frame = frame.assign(
         **{c: tidied(c, frame[c]) for c in frame if c not in {group, split, *categorical, *ignore}}
@@ -148,6 +152,13 @@ def predict_table(learner: Learner, rows: Any) -> Any:
     return frame.assign(**{name: answers}).infer_objects()
 
 
+def _names(what: str, columns: Any) -> list[str]:
+    listed = [columns] if isinstance(columns, str) else columns
+    if not isinstance(listed, Sequence | set | frozenset) or isinstance(listed, bytes):
+        raise SettingError(f"{what}={shown(columns)}; expected names of columns")
+    return list(listed)
+
+
 def _check_columns(source: str, there: list[str], named: list[str]) -> None:
     for name in named:
         if name not in there:
@@ -177,10 +188,10 @@ def _kind(given: str | None, target: str, values: Any) -> Kind:
         different = values.nunique()
     except TypeError as error:
         raise DataError(f"column {target!r} holds {values.iloc[0]!r}; expected numbers or texts") from error
+    measured = types.is_float_dtype(values) and is_measured(as_numbers(target, values))
     if given is None:
         quantity = types.is_numeric_dtype(values) and not types.is_bool_dtype(values)
-        whole = quantity and bool((values == values.round()).all())
-        if quantity and (not whole or different > MOST_CLASSES):
+        if quantity and (measured or different > MOST_CLASSES):
             return "regression"
         given = "binary" if different == 2 else "multiclass"
     if given == "binary" and different != 2:
@@ -242,7 +253,8 @@ def _groups(
             first, second, third = (np.flatnonzero(parts[rows] == i) for i in range(3))
             reason = unusable(own, (first, second, third), (1, 0, 0))
         else:
-            draw = zlib.crc32(f"{seed}/{name}".encode())  # a group's own: other groups change nothing
+            # A group's own: other groups change nothing.
+            draw = zlib.crc32(f"{seed}/{name}".encode("utf-8", "surrogatepass"))
             divided = split_rows(torch.from_numpy(own), len(labels or ()), fractions, draw)
             first, second, third = (part.numpy() for part in divided)
             reason = unusable(own, (first, second, third), fractions)
@@ -303,7 +315,12 @@ def _fit(train: Any, columns: list[str], categorical: set[str]) -> tuple[Column,
             numbers = as_numbers(name, values)
             present = numbers[~np.isnan(numbers)]
             varies = len(present) > 0 and present.min() < present.max()
-            mean, spread = (present.mean(), present.std()) if varies else (present[:1].sum(), 1.0)
+            with np.errstate(over="ignore", invalid="ignore"):
+                mean, spread = (present.mean(), present.std()) if varies else (present[:1].sum(), 1.0)
+            if not np.isfinite([mean, spread]).all():
+                raise DataError(
+                    f"column {name!r} holds values up to {np.abs(present).max():g}, too large to compute with"
+                )
             column = Column(name, None, float(mean), float(spread) or 1.0, may_miss, date)
         else:
             levels = sorted({text for text in as_texts(values) if text is not None})

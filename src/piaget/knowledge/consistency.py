@@ -1,0 +1,194 @@
+"""Is a state one that its settings can have led to? Asked of states that were read from files.
+
+It is compared with a fresh one: what would be drawn anew for the same settings and tasks has the same names,
+shapes and types.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from piaget.data.tasks import KINDS
+from piaget.knowledge.snapshot import describe
+from piaget.knowledge.state import State, TaskRecord
+from piaget.method.parameters import new_moments, shared_moments, task_moments
+from piaget.method.settings import Settings
+from piaget.method.trees import Tensors, flatten
+
+MANY_CLASSES, MANY_INPUTS = 2**20, 2**26  # more than any task has: nothing of that size is drawn
+
+
+def check_state(settings: Settings, state: State) -> None:
+    """Raises an error (a ValueError, if it is found here) that says what is wrong."""
+    for record in state.records.values():
+        _check_record(state, record)
+    _check_progress(settings, state)
+    _check_tensors(flatten(describe(state)[1]), flatten(describe(_fresh(settings, state))[1]))
+    _check_memory(settings, state)
+    for record in state.records.values():
+        _check_answers(settings, state, record)
+
+
+def _require(right: bool, what: str) -> None:
+    if not right:
+        raise ValueError(what)
+
+
+# --- plain data ---------------------------------------------------------------------------------------------
+
+
+def _check_record(state: State, record: TaskRecord) -> None:
+    where, classes, labels = f"task {record.name!r}", record.classes, record.labels
+    least = {"binary": (2, 2), "multiclass": (2, MANY_CLASSES), "regression": (0, 0)}[record.kind]
+    assert set(KINDS) == {"binary", "multiclass", "regression"}
+    _require(least[0] <= classes <= least[1], f"{where}: {record.kind} with {classes} classes")
+    if labels is not None:
+        one_type = len({type(label) for label in labels}) == 1
+        _require(
+            len(labels) == len(set(labels)) == classes and one_type,
+            f"{where}: labels {labels}; expected {classes} that differ, all texts or all numbers",
+        )
+    shape = record.input_shape
+    right = bool(shape) and min(shape) > 0 and math.prod(shape) <= MANY_INPUTS
+    _require(right, f"{where}: inputs of shape {shape}")
+    _require(1 <= record.k <= state.k, f"{where}: it uses {record.k} of {state.k} components")
+    if record.encoding is not None:
+        inputs = len(record.encoding.inputs)
+        _require((inputs,) == shape, f"{where}: a table of {inputs} inputs for inputs of shape {shape}")
+
+
+def _check_progress(settings: Settings, state: State) -> None:
+    progress, records, pending = state.progress, list(state.records), list(state.pending)
+    _require(bool(records) == bool(state.components), f"{state.k} components for {len(records)} tasks")
+    if progress is None:
+        _require(not (records and pending), f"tasks {pending} are pending after initialization")
+        return
+    tasks = progress.tasks
+    _require(
+        bool(tasks) and tasks == records[-len(tasks) :], f"tasks {tasks} are being learned, of {records}"
+    )
+    _require(
+        not pending or pending == tasks == records, f"tasks {pending} are pending, {tasks} being learned"
+    )
+    _require(list(progress.fingerprints) == tasks, f"fingerprints of {list(progress.fingerprints)}")
+    epochs = settings.initial_epochs if pending else len(settings.stages())
+    _require(0 <= progress.epoch <= epochs, f"epoch {progress.epoch} of {epochs}")
+    proposed = not progress.candidate or (settings.algorithm.expansion.proposes and state.k > 1)
+    _require(proposed, "a component is on trial, but none can be")
+    counted = set(progress.counts) <= set(settings.adaptation.counts)
+    _require(counted, f"counts of {', '.join(progress.counts)}")
+
+
+# --- tensors ------------------------------------------------------------------------------------------------
+
+
+def _fresh(settings: Settings, state: State) -> State:
+    """A state of the same tasks, as it would be drawn anew."""
+    model, dtype, generator = settings.model, settings.torch_dtype, torch.Generator()
+    slots = settings.optimizer.slots
+    fresh = State(generator, memory=state.memory, pending=state.pending)
+    if not state.records:
+        return fresh
+    shape = next(iter(state.records.values())).input_shape
+    component = model.components.draw(generator, model.shapes(shape)[0], dtype)
+    fresh.components = {name: p.expand(state.k, *p.shape) for name, p in component.items()}
+    fresh.moments = new_moments(slots, fresh.components, state.k)
+    widest = max(record.outputs for record in state.records.values())
+    columns = model.columns(state.shared.decoder) or widest
+    _require(columns >= widest, f"the shared decoder has {columns} columns for {widest} outputs")
+    fresh.shared = model.draw_shared(generator, shape, columns, dtype)
+    fresh.shared_moments = shared_moments(slots, fresh.shared)
+    for name, record in state.records.items():
+        _check_features(settings, state, record)
+        params = model.draw_task(generator, record.input_shape, record.k, record.outputs, dtype)
+        fresh.records[name] = replace(record, params=params)
+    if state.progress is not None:
+        moments = {name: task_moments(slots, fresh.records[name].params) for name in state.progress.tasks}
+        fresh.progress = replace(state.progress, moments=moments, generator=generator.get_state())
+    return fresh
+
+
+def _check_features(settings: Settings, state: State, record: TaskRecord) -> None:
+    """Before an encoder for so many inputs is drawn."""
+    weight = (state.shared.encoder or record.params.encoder).get(settings.encoder.feature_weight or "")
+    right = weight is None or (weight.ndim > 0 and len(weight) == math.prod(record.input_shape))
+    _require(right, f"task {record.name!r}: its encoder is not for inputs of shape {record.input_shape}")
+
+
+def _check_tensors(found: Tensors, expected: Tensors) -> None:
+    for name in sorted(found.keys() ^ expected.keys()):
+        raise ValueError(f"tensor {name} is {'missing' if name in expected else 'not known'}")
+    for name, tensor in found.items():
+        _check_form(name, tensor, expected[name])
+        if name.startswith(("pending/", "generator")) or not tensor.is_floating_point():
+            continue  # tasks check their data
+        # Logits of components that are not used may be minus infinity.
+        structure = name.startswith("tasks/") and "/structure/" in name
+        right = not tensor.isnan().any() if structure else torch.isfinite(tensor).all()
+        _require(bool(right), f"tensor {name} is not finite")
+
+
+def _check_form(name: str, found: Tensor, expected: Tensor) -> None:
+    forms = [(tuple(t.shape), str(t.dtype).removeprefix("torch.")) for t in (found, expected)]
+    _require(forms[0] == forms[1], f"tensor {name} is {forms[0]}; expected {forms[1]}")
+
+
+def _check_memory(settings: Settings, state: State) -> None:
+    """What an adaptation keeps: stored samples have a form; of all else it knows itself."""
+    finished = len(state.records) - (len(state.progress.tasks) if state.progress is not None else 0)
+    part = settings.adaptation
+    _require(
+        part.recognizes(state.memory, finished, state.components),
+        f"the memory ({', '.join(state.memory) or 'nothing'}) is not what {type(part).__name__} keeps of "
+        f"{finished} tasks",
+    )
+    records = list(state.records.values())
+    for name, stored in state.memory.items():
+        if "task" in stored:
+            _check_stored(settings, records, f"memory/{name}", stored)
+
+
+def _check_stored(
+    settings: Settings, records: list[TaskRecord], where: str, stored: Mapping[str, Tensor]
+) -> None:
+    task, h, y = stored["task"], stored["h"], stored["y"]
+    right = task.shape == () and task.dtype == torch.int64 and 0 <= int(task) < len(records)
+    _require(right, f"{where}: of no task that is known")
+    record = records[int(task)]
+    entering = record.input_shape if settings.encoder.shared else settings.model.shapes(record.input_shape)[0]
+    dtype, regression = settings.torch_dtype, record.kind == "regression"
+    _check_form(f"{where}/h", h, torch.empty(1, dtype=dtype).expand(len(h), *entering))
+    _check_form(f"{where}/y", y, torch.empty(1, dtype=dtype if regression else torch.int64).expand(len(h)))
+    classes = regression or (len(y) > 0 and 0 <= int(y.min()) <= int(y.max()) < record.classes)
+    _require(classes, f"{where}/y: classes that task {record.name!r} does not have")
+    for name, field in stored.items():
+        rows = len(h) if name == "task" else len(field)
+        _require(rows == len(h), f"{where}/{name}: {rows} rows for {len(h)} samples")
+
+
+# --- answers ------------------------------------------------------------------------------------------------
+
+
+def _check_answers(settings: Settings, state: State, record: TaskRecord) -> None:
+    """A task's network gives finite outputs of the right form, and its structure was such a one."""
+    where, model = f"task {record.name!r}", settings.model
+    x = torch.rand(2, *record.input_shape, generator=torch.Generator(), dtype=settings.torch_dtype)
+    x, visible = x.to(settings.device), record.visible(state.k).to(settings.device)
+    params = state.params(record, model)
+    with torch.no_grad():
+        out = model.outputs(params, x, visible)[:, : record.outputs]
+        right = out.shape == (2, record.outputs) and bool(torch.isfinite(out).all())
+        _require(right, f"{where}: its outputs are not {record.outputs} finite numbers")
+        learning = state.progress is not None and record.name in state.progress.tasks
+        _require(learning == (record.usage is None), f"{where}: how it weighs components is not there")
+        if record.usage is None:
+            return
+        inputs = list(model.depth_inputs(params, x, visible))
+        own = record.params.structure
+        usage = model.structure.usage(model.components, own, visible[visible], inputs)
+    _check_form(f"usage of {where}", record.usage, usage)
