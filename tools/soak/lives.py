@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
+import os
 import random
 import re
 import shutil
@@ -12,7 +14,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from tools.soak.damage import Damage, damage
 from tools.soak.scenarios import Scenario
@@ -61,9 +62,15 @@ def contents(out: Path) -> dict[str, bytes]:
     return {str(path.relative_to(out)): path.read_bytes() for path in sorted(kept) if path.is_file()}
 
 
+def below(out: Path, pattern: str) -> list[Path]:
+    """All files and folders of a name below a folder in which somebody is at work: some may be gone."""
+    inside = ((Path(place), [*folders, *files]) for place, folders, files in os.walk(out))
+    return sorted(place / name for place, names in inside for name in fnmatch.filter(names, pattern))
+
+
 def stage(out: Path) -> str:
     """Where a command is, as far as its files tell: the stage of the row that was written last."""
-    runs = {path.parent: _status(path) for path in out.rglob("run.json")}
+    runs = {path.parent: _status(path) for path in below(out, "run.json")}
     if not runs:
         return "start"
     active = [run for run, status in runs.items() if status != "done"]
@@ -75,7 +82,7 @@ def stage(out: Path) -> str:
     files.sort(key=lambda path: path.stat().st_mtime_ns)
     lines = files[-1].read_text(errors="replace").splitlines()[1:] if files else []
     cells = lines[-1].split(",") if lines else []
-    if len(cells) < 6:
+    if len(cells) < 6 or cells[5] == "stage":  # the head of the file, once more: damage
         return "initialization"
     return "probing" if cells[5] in PROBING else cells[5]
 
@@ -110,7 +117,7 @@ def uninterrupted(scenario: Scenario, table: Path, folder: Path) -> Original:
 
 
 def _begun(out: Path) -> bool:
-    return any(out.rglob("rows.csv"))
+    return bool(below(out, "rows.csv"))
 
 
 class Living:
@@ -179,7 +186,7 @@ class Living:
 
     def _moment(self, left: int) -> Callable[[], bool]:
         """When to kill: so that all kills are spread over what is left of the run."""
-        share = sum(path.stat().st_size for path in self.out.rglob("rows.csv")) / self.original.rows
+        share = sum(path.stat().st_size for path in below(self.out, "rows.csv")) / self.original.rows
         learning = self.original.seconds - self.original.set_up
         rest = 2 * learning * max(0.0, 1 - share) / (left + 1)
         kind, delay = _draw(self.rng, MOMENTS), self.original.set_up + self.rng.uniform(0, rest)
@@ -201,11 +208,9 @@ class Living:
 
         return come
 
-    def _watched(self, kind: str) -> list[Any]:
+    def _watched(self, kind: str) -> list[Path]:
         """What changes when a checkpoint is written (saving), or when the run is at its end."""
-        if kind == "end":
-            return sorted(map(str, self.out.rglob("learner")))
-        return sorted(map(str, self.out.rglob("checkpoint/*")))
+        return below(self.out, "learner" if kind == "end" else "*checkpoint*")
 
     def _kill(self, start: Start) -> str:
         name, where = _draw(self.rng, SIGNALS), stage(self.out)
