@@ -171,6 +171,14 @@ def test_a_damaged_finished_run(name, whole, tmp_path):
     assert noticed >= 24  # of flips, one may hit the name of the seal, which is not missed
 
 
+def test_rows_behind_the_end(whole, tmp_path):
+    out = copied(whole, tmp_path, 0)
+    rows = out / "seed-0" / "rows.csv"
+    rows.write_bytes(rows.read_bytes() + rows.read_bytes().splitlines(keepends=True)[-1])
+    with pytest.raises(LoadError, match=r"rows\.csv was edited: it has more than"):
+        list(RunFolder(out / "seed-0").rows())
+
+
 def test_rows_that_are_zeros(whole, tmp_path):
     """Also where nothing says what they were: of version 0.1."""
     out = copied(whole, tmp_path, 0)

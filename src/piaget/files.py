@@ -15,21 +15,24 @@ from typing import Any
 from piaget.errors import LoadError
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Writes a file so that it is either there whole or not at all."""
+def write_atomically(path: Path, data: bytes, before: Path | None = None) -> None:
+    """Writes a file so that it is either there whole or not at all. `before`: the name that the file which it
+    replaces gets."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with open(temporary, "wb") as handle:
             handle.write(data)
             handle.flush()
             os.fsync(handle.fileno())
+        if before is not None and path.is_file():
+            os.replace(path, before)
         os.replace(temporary, path)
-        sync_folder(path.parent)
+        _sync_folder(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def sync_folder(folder: Path) -> None:
+def _sync_folder(folder: Path) -> None:
     """After a power loss the new name is there, not the old one. Not every system can do that."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
@@ -45,11 +48,11 @@ def sync_folder(folder: Path) -> None:
 _SEAL = re.compile(rb',\n "sha256": "([0-9a-f]{64})"\n\}\Z')
 
 
-def write_json(path: Path, data: dict[str, Any]) -> None:
-    """Writes a JSON object, sealed."""
+def write_json(path: Path, data: dict[str, Any], before: Path | None = None) -> None:
+    """Writes a JSON object, sealed, as `write_atomically` does."""
     body = json.dumps(data, indent=1).encode().removesuffix(b"\n}")
     seal = f',\n "sha256": "{hashlib.sha256(body).hexdigest()}"\n}}'
-    write_atomically(path, body + seal.encode())
+    write_atomically(path, body + seal.encode(), before)
 
 
 def read_json(path: Path) -> dict[str, Any]:

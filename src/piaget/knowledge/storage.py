@@ -42,8 +42,8 @@ def save(folder: str | os.PathLike[str], settings: Settings, state: State) -> No
 def write_files(
     path: Path, name: str, description: dict[str, Any], tree: Any, before: str | None = None
 ) -> None:
-    """NAME.json and the tensor file that it names, replaced in one move. `before`: the name of another
-    description, whose tensor file stays."""
+    """NAME.json and the tensor file that it names, replaced in one move. `before`: the name that the description
+    which is there gets; its tensor file stays."""
     path.mkdir(parents=True, exist_ok=True)
     # Copies: tensors that share memory (tasks with the same inputs) cannot be stored as they are.
     tensors = {key: t.detach().cpu().clone().contiguous() for key, t in flatten(tree).items()}
@@ -51,8 +51,9 @@ def write_files(
     digest = hashlib.sha256(data).hexdigest()
     file = f"{name}-{digest[:16]}.safetensors"
     write_atomically(path / file, data)
-    write_json(path / f"{name}.json", description | {"tensors": {"file": file, "sha256": digest}})
-    stays = {file, _tensor_file(path / f"{before}.json") if before else None}
+    old_name = None if before is None else path / f"{before}.json"
+    write_json(path / f"{name}.json", description | {"tensors": {"file": file, "sha256": digest}}, old_name)
+    stays = {file, _tensor_file(old_name) if old_name else None}
     for old in path.glob(f"{name}-*.safetensors"):
         if old.name not in stays:
             old.unlink(missing_ok=True)

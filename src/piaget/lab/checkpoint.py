@@ -7,7 +7,6 @@ last one is there, too: if one is damaged, or rows that it counts, they go on fr
 
 from __future__ import annotations
 
-import contextlib
 import os
 import warnings
 from collections.abc import Sequence
@@ -32,8 +31,6 @@ def save(folder: Path, learners: Sequence[Learner], kept: Kept) -> None:
         for learner, (description, _) in zip(learners, described, strict=True)
     ]
     tree = {str(i): tree for i, (_, tree) in enumerate(described)}
-    with contextlib.suppress(FileNotFoundError):
-        os.replace(folder / f"{LAST}.json", folder / f"{BEFORE}.json")
     write_files(folder, LAST, header | {"members": members}, tree, before=BEFORE)
 
 

@@ -73,13 +73,14 @@ class RunFolder:
 
     def row_text(self) -> bytes:
         """Those bytes of its row file that were kept, verified."""
+        if self.description.get("rows") is not None:
+            return kept_bytes(self.rows_file, Extent(**self.description["rows"]), whole=True)
         extent = self._extent()
         return whole_lines(self.rows_file) if extent is None else kept_bytes(self.rows_file, extent)
 
     def _extent(self) -> Extent | None:
-        """How much of its row file was kept. None: nobody says so (it is of version 0.1, or a copy)."""
-        if self.description.get("rows") is not None:
-            return Extent(**self.description["rows"])
+        """How much of its row file was kept, while it is not done. None: nobody says so (it is of version
+        0.1, or a copy)."""
         far = None if self.description["status"] == DONE else self.how_far
         if far is None or self.seed not in self.together or len(far.rows) != len(self.together):
             return None

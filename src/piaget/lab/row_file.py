@@ -76,17 +76,20 @@ def as_csv(rows: Sequence[Row], old: bool = False) -> bytes:
     return text.getvalue().encode()
 
 
-def kept_bytes(path: Path, kept: Extent) -> bytes:
-    """The part of a row file that was kept, verified."""
+def kept_bytes(path: Path, kept: Extent, whole: bool = False) -> bytes:
+    """The part of a row file that was kept, verified. `whole`: nothing may be behind it."""
     try:
         with open(path, "rb") as handle:
             there = handle.read(kept.size)
+            more = handle.read(1) if whole else b""
     except OSError as error:
         raise LoadError(f"{path} cannot be read: {error.strerror}") from error
     if len(there) < kept.size:
         raise LoadError(
             f"{path} is damaged: it has {len(there):,} bytes, but {kept.size:,} were written; it was cut off"
         )
+    if more:
+        raise LoadError(f"{path} was edited: it has more than the {kept.size:,} bytes that were written")
     if kept.sha256 is not None and hashlib.sha256(there).hexdigest() != kept.sha256:
         raise LoadError(f"{path} is damaged, or was edited: its rows are not those that were written")
     return there
