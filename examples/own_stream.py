@@ -5,7 +5,7 @@ import numpy as np
 import piaget
 
 
-def sites(count: int = 6, samples: int = 60, seed: int = 0) -> list[piaget.Task]:
+def sites(seed: int = 0, count: int = 6, samples: int = 60) -> list[piaget.Task]:
     """Related problems: each site's outcome is another mix of the same three hidden effects."""
     rng = np.random.default_rng(seed)
     effects = rng.normal(size=(8, 3))

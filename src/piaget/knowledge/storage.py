@@ -42,8 +42,8 @@ def save(folder: str | os.PathLike[str], settings: Settings, state: State) -> No
 def write_files(
     path: Path, name: str, description: dict[str, Any], tree: Any, before: str | None = None
 ) -> None:
-    """NAME.json and the tensor file that it names, replaced in one move. `before`: the name that the description
-    which is there gets; its tensor file stays."""
+    """NAME.json and the tensor file that it names, replaced in one move. `before`: the name that the
+    description which is there gets; its tensor file stays."""
     path.mkdir(parents=True, exist_ok=True)
     # Copies: tensors that share memory (tasks with the same inputs) cannot be stored as they are.
     tensors = {key: t.detach().cpu().clone().contiguous() for key, t in flatten(tree).items()}
