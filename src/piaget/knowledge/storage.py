@@ -62,11 +62,16 @@ def load(folder: str | os.PathLike[str], own: Mapping[str, Any]) -> tuple[Settin
         raise LoadError(f"{path} holds no learner: there is no file learner.json in it")
     try:
         data, tree = read_files(path, "learner", FORMAT, VERSIONS)
-        settings = from_json(data["settings"], own)
-        check_device(settings.device)
-    except PiagetError:
+    except LoadError:
         raise
     except Exception as error:  # whatever is in a file: it is no bug of the reader's
+        raise _damaged(path, error) from error
+    try:
+        settings = from_json(data["settings"], own)
+        check_device(settings.device)
+    except PiagetError as error:
+        raise LoadError(f"{path}: {error}") from error
+    except Exception as error:
         raise _damaged(path, error) from error
     try:
         state = restore(data, tree, settings)
