@@ -1,9 +1,11 @@
 """A learner's files, changed at random: each is refused with a LoadError, or answers as before."""
 
+import contextlib
 import copy
 import functools
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +98,25 @@ def answers(learner: piaget.Learner) -> dict[str, bytes]:
 
 # --- at random -------------------------------------------------------------------------------------------
 
-VALUES = [None, True, False, -1, 0, 3, 2**40, 10**400, 0.5, float("nan"), float("inf"), "", "x", [], [[]], {}]
+VALUES: list[Any] = [
+    None,
+    True,
+    False,
+    -1,
+    0,
+    3,
+    2**40,
+    10**400,
+    0.5,
+    float("nan"),
+    float("inf"),
+    "",
+    "x",
+    [],
+    [[]],
+    {},
+]
+OPTIONAL = ("labels", "encoding")  # of a task: None is as good as any other value
 VALUES += [{"a": 1}, [1, "x"], {"part": "Dense"}, {"custom": "os.system"}]
 
 
@@ -133,7 +153,8 @@ def mutate_plain(data: dict[str, Any], rng: random.Random) -> str:
     elif change == "duplicate":
         parent[f"{key} again"] = copy.deepcopy(parent[key])
     else:
-        parent[key] = rng.choice([value for value in VALUES if odd(value, parent[key])])
+        odd_values = [value for value in VALUES if odd(value, parent[key])]
+        parent[key] = rng.choice([v for v in odd_values if v is not None or key not in OPTIONAL])
         change = f"is {str(parent[key])[:30]}"
     return f"{where}: {change}"
 
@@ -178,18 +199,67 @@ def test_files_changed_at_random(name, tmp_path):
     write(tmp_path, data, tensors)
     expected = answers(learner)
     assert answers(piaget.Learner.load(tmp_path)) == expected
-    rng, refused = random.Random(name), 0
+    rng, refused, another = random.Random(name), 0, make_task("another", "binary", n=12)
     for _ in range(MUTATIONS):
         changed, others = copy.deepcopy(data), dict(tensors)
         change = mutate_plain(changed, rng) if rng.random() < 0.5 else mutate_tensors(others, rng)
         try:
             write(tmp_path, changed, others)
-            found = answers(piaget.Learner.load(tmp_path))
+            found = piaget.Learner.load(tmp_path)
+            assert answers(found) == expected, change
+            with contextlib.suppress(piaget.PiagetError):
+                found.learn(another)
         except piaget.LoadError as error:
             refused += 1
-            assert str(tmp_path) in str(error) or "Learner.load(folder" in str(error), (change, error)
+            named = str(tmp_path) in str(error)
         except Exception as error:
             raise AssertionError(f"{change}: {type(error).__name__}: {error}") from error
-        else:
-            assert found == expected, change
+        assert not refused or named, change
     assert refused > 0.7 * MUTATIONS
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        '{"a":' * 100_000,
+        "1" * 10_000,
+        "",
+        "\0",
+        "NaN",
+        '"x"',
+        '{"format": "piaget learner"}',
+        "\ud800",
+    ],
+    ids=range(9),
+)
+def test_texts_that_are_no_description(tmp_path, text):
+    write(tmp_path, *described(learned("er")))
+    (tmp_path / "learner.json").write_bytes(text.encode("utf-8", "surrogatepass"))
+    with pytest.raises(piaget.LoadError, match=re.escape(str(tmp_path))):
+        piaget.Learner.load(tmp_path)
+
+
+def test_what_is_wrong_is_named(tmp_path):
+    data, tensors = described(learned("er"))
+
+    def message(change):
+        changed, others = copy.deepcopy(data), dict(tensors)
+        change(changed, others)
+        write(tmp_path, changed, others)
+        with pytest.raises(piaget.LoadError) as caught:
+            piaget.Learner.load(tmp_path)
+        return str(caught.value)
+
+    weight = tensors["components/weight"]
+    assert "tensor components/weight is missing" in message(lambda d, t: t.pop("components/weight"))
+    assert "components/weight is not finite" in message(
+        lambda d, t: t.update({"components/weight": weight * float("nan")})
+    )
+    assert "float64'); expected" in message(lambda d, t: t.update({"components/weight": weight.double()}))
+    assert "it uses 9 of" in message(lambda d, t: d["records"][1].update(k=9))
+    assert "multiclass with -3 classes" in message(lambda d, t: d["records"][0].update(classes=-3))
+    assert "names that differ" in message(lambda d, t: d["records"][1].update(name="task 0"))
+    assert "records[0].stream is 5; expected str" in message(lambda d, t: d["records"][0].update(stream=5))
+    assert "depth=2.5: expected a whole number" in message(lambda d, t: d["settings"].update(depth=2.5))
+    assert "not what Replay keeps of 3 tasks" in message(lambda d, t: t.pop("memory/1/y"))

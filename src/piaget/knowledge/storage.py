@@ -93,11 +93,13 @@ def as_folder(folder: Any, error: type[PiagetError]) -> Path:
     """The path of a folder that is there, or may be made."""
     try:
         path = Path(folder)
-        taken = path.exists() and not path.is_dir()
+        if "\0" in str(path):
+            raise ValueError("there is a null byte in its name")
+        taken = [place for place in (path, *path.parents) if place.exists() and not place.is_dir()]
     except (TypeError, ValueError, OSError) as problem:
-        raise error(f"{folder!r} is no folder: {problem}") from problem
+        raise error(f"{str(folder)[:200]!r} is no folder: {problem}") from problem
     if taken:
-        raise error(f"{path} is a file; expected a folder")
+        raise error(f"{taken[0]} is a file; expected a folder")
     return path
 
 

@@ -236,7 +236,7 @@ def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
             continue
         if not about.values.allows(value):
             objects = ", or an object" if about.part else ""
-            raise SettingError(f"{name}={_shown(value)}: expected {about.values.expected}{objects}")
+            raise SettingError(f"{name}={shown(value)}: expected {about.values.expected}{objects}")
         checked[name] = value.item() if hasattr(value, "item") else value  # numpy's numbers
     return {name: value for name, value in checked.items() if value is not None}
 
@@ -248,7 +248,7 @@ def check_number(name: str, value: Any, values: Values) -> Any:
 
 def _checked(name: str, value: Any, values: Values) -> Any:
     if not values.allows(value):
-        raise SettingError(f"{name}={_shown(value)}: expected {values.expected}")
+        raise SettingError(f"{name}={shown(value)}: expected {values.expected}")
     return value.item() if hasattr(value, "item") else value
 
 
@@ -258,8 +258,8 @@ def check_fields(part: Any, **fields: Values) -> None:
         object.__setattr__(part, name, _checked(name, getattr(part, name), values))
 
 
-def _shown(value: Any) -> str:
-    """An array, or a number of a thousand digits, is not shown whole."""
+def shown(value: Any) -> str:
+    """A value in a message: an array, or a number of a thousand digits, is not shown whole."""
     if isinstance(value, int) and abs(value) >= 2**200:
         return "a huge number"
     text = repr(value)

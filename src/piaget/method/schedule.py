@@ -24,7 +24,11 @@ class StageKind:
     adapts: bool = False
 
     def __post_init__(self) -> None:
-        unknown = sorted(set(self.trains) - set(get_args(Role)))
+        if not isinstance(self.trains, frozenset) or not isinstance(self.name, str):
+            raise SettingError(
+                f"stage {self.name!r} trains {self.trains!r}; expected a name, and a frozenset of groups"
+            )
+        unknown = sorted(map(str, self.trains - set(get_args(Role))))
         if unknown:
             raise SettingError(
                 f"stage {self.name!r} trains {', '.join(unknown)}; expected some of "

@@ -22,6 +22,7 @@ from piaget.method.choices import (
     check_settings,
     default_epochs,
     or_none,
+    shown,
 )
 from piaget.method.components import KINDS, Components
 from piaget.method.encoders import DECODERS, ENCODERS, Decoder, Encoder, LinearEncoder, NoDecoder
@@ -159,7 +160,7 @@ def resolve(
     _check_linear(structure, components)
     linear = components.whole_model
     epochs = chosen.pop("epochs", None)
-    without_components = algorithm == "no-components"
+    without_components = isinstance(algorithm, str) and algorithm == "no-components"
     if without_components and not isinstance(given_structure, str | Monolithic):
         raise SettingError(
             f"structure={type(structure).__name__}(...) with the algorithm 'no-components', which has none; "
@@ -227,9 +228,8 @@ def _part(name: str, value: Any, known: Mapping[str, P], kind: Any) -> P:
     called = (
         f" (did you mean {value.__name__}()?)" if isinstance(value, type) and issubclass(value, kind) else ""
     )
-    raise SettingError(
-        f"{name}={value!r}; expected one of {', '.join(known)}, or an object of class {kind.__name__}{called}"
-    )
+    expected = f"one of {', '.join(known)}, or an object of class {kind.__name__}"
+    raise SettingError(f"{name}={shown(value)}; expected {expected}{called}")
 
 
 def check_own_part(role: str, part: Any, known: Mapping[str, Any]) -> None:
@@ -267,7 +267,7 @@ def _algorithm(algorithm: str | Algorithm, epochs: int, chosen: dict[str, Any]) 
         algorithm = named_algorithm(algorithm, epochs, every)
     elif not isinstance(algorithm, Algorithm):
         raise SettingError(
-            f"algorithm={algorithm!r}; expected one of {', '.join(ALGORITHMS)}, or an object of class "
+            f"algorithm={shown(algorithm)}; expected one of {', '.join(ALGORITHMS)}, or an object of class "
             "Algorithm"
         )
     elif every is not None:

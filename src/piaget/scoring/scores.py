@@ -40,10 +40,7 @@ class TaskNetwork:
         record, where = self.record, f"task {self.record.name!r}"
         if record.encoding is not None and is_table(x):
             x = record.encoding.encode(x)
-        try:
-            inputs = torch.as_tensor(x if isinstance(x, Tensor) else np.asarray(x))
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise TaskError(f"{where}: inputs are no array of numbers: {error}") from error
+        inputs = _as_tensor(where, x)
         if tuple(inputs.shape[1:]) != tuple(record.input_shape):
             raise TaskError(
                 f"{where}: inputs have shape {tuple(inputs.shape)}; expected "
@@ -107,3 +104,21 @@ class TaskNetwork:
         k = self.state.k
         with_candidate, without = (self.outputs_of_encoded(h, components) for components in (k, k - 1))
         return Evidence(self.record.kind, with_candidate, without, y)
+
+
+def _as_tensor(where: str, x: Any) -> Tensor:
+    """Real numbers in memory, from whatever holds them."""
+    if isinstance(x, Tensor):
+        if x.is_complex() or x.is_quantized or x.layout != torch.strided or x.is_meta:
+            raise TaskError(
+                f"{where}: inputs are a tensor {x.dtype}, {x.layout}; expected real numbers, dense"
+            )
+        return x
+    try:
+        array = np.asarray(x)
+    except Exception as error:  # anything may say that it is an array
+        raise TaskError(f"{where}: inputs are no array of numbers: {error}") from error
+    if array.dtype.kind not in "fiub":
+        raise TaskError(f"{where}: inputs have dtype {array.dtype}; expected an array of numbers")
+    dtype = np.dtype(np.float64) if array.dtype.itemsize > 8 else array.dtype.newbyteorder("=")
+    return torch.from_numpy(np.ascontiguousarray(array, dtype))
