@@ -308,7 +308,10 @@ def test_fields_of_the_papers_parts(tmp_path):
         (["--adaptation", "{}:Plain"], "its name is 'er', which is one of the paper's; give it another"),
         (["--adaptation", "{}:Loose"], "expected a frozen dataclass"),
         (["--adaptation", "{}:Mine", "--set", "adaptation.alfa=1"], "(did you mean 'alpha'?)"),
-        (["--adaptation", "{}:Mine", "--set", "adaptation.size=0"], "replay size 0; expected 1 or more"),
+        (
+            ["--adaptation", "{}:Mine", "--set", "adaptation.size=0"],
+            "size=0: expected a whole number, 1 or more",
+        ),
         (["--set", "adaptation.alpha=1"], "adaptation 'er' has no field 'alpha'"),
         (["--set", "adaption.alpha=1"], "'adaption.alpha' is not known"),
         (["--set", "adaptation.alpha=[1]"], "expected a finite number, a text, True, False or None"),

@@ -10,6 +10,7 @@ from typing import Protocol
 from piaget.data.tasks import Task
 from piaget.engine.training import Keeper, advance
 from piaget.errors import Diverged, SettingError
+from piaget.knowledge.checks import as_tasks
 from piaget.learner import Learner
 from piaget.scoring.rows import Row
 from piaget.scoring.watch import OnEpoch, OnRow
@@ -28,7 +29,8 @@ class Cohort:
     Each run's result is the same, to floating-point tolerance, as when it is trained alone.
     """
 
-    def __init__(self, learners: Sequence[Learner]) -> None:
+    def __init__(self, learners: Iterable[Learner]) -> None:
+        learners = list(learners) if isinstance(learners, Iterable) else []
         if not learners or not all(isinstance(learner, Learner) for learner in learners):
             raise SettingError("a cohort needs at least one learner, and nothing but learners")
         forms = {replace(learner.settings, seed=0) for learner in learners}
@@ -36,11 +38,11 @@ class Cohort:
             raise SettingError("the learners of a cohort may differ in their seeds only")
         if len({id(learner) for learner in learners}) < len(learners):
             raise SettingError("a learner is in the cohort twice; expected different ones")
-        self.learners = list(learners)
+        self.learners = learners
 
     def learn(
         self,
-        tasks: Sequence[Task],
+        tasks: Iterable[Task],
         *,
         evaluate_on: Sequence[Iterable[Task]] | None = None,
         every: int | None = None,
@@ -54,8 +56,13 @@ class Cohort:
         while they learn. If a learner diverges, the others learn the task to its end; then `Diverged` is
         raised, unless there is a keeper, which is told at once.
         """
+        tasks = as_tasks("to be learned", tasks)
         if len(tasks) != len(self.learners):
             raise SettingError(f"{len(tasks)} tasks for {len(self.learners)} learners")
+        if evaluate_on is not None and not (
+            isinstance(evaluate_on, Sequence) and len(evaluate_on) == len(self.learners)
+        ):
+            raise SettingError(f"evaluate_on: expected a list of {len(self.learners)}: tasks of each learner")
         with contextlib.ExitStack() as busy:
             for learner in self.learners:
                 busy.enter_context(learner.busy())
@@ -80,7 +87,7 @@ class Cohort:
                 learner.check(task)  # all of them, before any learner changes
         watched: Sequence[Iterable[Task] | None] = evaluate_on or [None] * len(tasks)
         results: list[list[Row]] = [
-            learner.evaluate([task] if seen is None else list(seen)) if done else []
+            learner.evaluate([task] if seen is None else seen) if done else []
             for (learner, task), seen, done in zip(pairs, watched, finished, strict=True)
         ]
         runs = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, TypeVar, Unpack
 
@@ -19,7 +19,7 @@ from piaget.data.tasks import Task
 from piaget.engine.training import Learning, advance
 from piaget.errors import SettingError, TaskError, UnknownTaskError
 from piaget.knowledge import storage
-from piaget.knowledge.checks import check_is_task, check_same, check_task
+from piaget.knowledge.checks import as_tasks, check_is_task, check_same, check_task
 from piaget.knowledge.state import State, TaskRecord
 from piaget.lesson import Lesson
 from piaget.method import objective
@@ -138,7 +138,7 @@ class Learner:
         self.check(task)
         waiting = {} if self._initialized else state.pending | {task.name: task}
         new = list(waiting.values()) or [task]
-        watched = new if evaluate_on is None else evaluate_on
+        watched = new if evaluate_on is None else as_tasks("evaluate_on", evaluate_on)
         lesson = Lesson(settings, state, Watch(settings, state, watched, every, on_epoch, on_row))
         if self._initialized:
             return lesson.learn(task)
@@ -196,15 +196,17 @@ class Learner:
         answer = objective.probabilities(record.kind, network.outputs(network.inputs(x))).cpu()
         return answer if isinstance(x, Tensor) else answer.numpy()
 
-    def evaluate(self, tasks: Task | Sequence[Task], split: str = "test") -> list[Row]:
+    def evaluate(self, tasks: Task | Iterable[Task], split: str = "test") -> list[Row]:
         """Rows for all of the given tasks that the learner has learned."""
-        given = [tasks] if isinstance(tasks, Task) else list(tasks)
+        given = as_tasks("to be evaluated", tasks)
+        if not given:
+            raise TaskError("to be evaluated: no task at all; expected a task or several")
         if split not in ("train", "validation", "test"):
             raise SettingError(f"split={split!r}; expected train, validation or test")
         still = self._still()
         known = [task for task in given if task.name in still.tasks]
         if not known:
-            still.record(given[0].name if given else "")  # says what is known
+            still.record(given[0])  # says what is known
         return Watch(self.settings, still.state, known).evaluate(EVALUATION, 0, still.tasks[-1], split)
 
     def try_task(self, task: Task, *, on_epoch: OnEpoch | None = None) -> list[Row]:

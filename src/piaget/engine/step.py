@@ -17,6 +17,7 @@ from torch import Tensor
 from piaget.engine.loss import BatchLoss, Fixed, Groups, Rows, check_hook
 from piaget.errors import SettingError
 from piaget.method.adaptation import Correction, Memory, StepContext
+from piaget.method.batching import explained
 from piaget.method.optimizer import Optimizer
 from piaget.method.parameters import Role
 from piaget.method.trees import Tensors, leaves, map_tree, rebuild
@@ -64,6 +65,12 @@ class Step:
     cohort: bool
 
     def __call__(self, standing: Standing, inputs: Inputs) -> None:
+        try:
+            self._step(standing, inputs)
+        except RuntimeError as error:
+            raise explained(error) from error.__cause__
+
+    def _step(self, standing: Standing, inputs: Inputs) -> None:
         gradient = self._gradients(standing, standing.fixed, inputs.rows, inputs.weight, inputs.noise)
         if self.corrects:
             gradient = gradient | {"components": self._corrected(standing, inputs, gradient)}
@@ -175,16 +182,7 @@ def over_runs(function: Callable[..., Any], *trees: Any) -> Any:
     def of_leaves(*tensors: Tensor) -> Any:
         return function(*rebuild(trees, tensors))
 
-    try:
-        return torch.func.vmap(of_leaves)(*leaves(trees))
-    except RuntimeError as error:
-        if "vmap" not in str(error):
-            raise
-        raise SettingError(
-            "a part cannot be batched over the runs of a cohort: its functions of tensors may not use `if` "
-            "on a tensor's value (torch.where does that), .item(), or random numbers of their own. PyTorch: "
-            + str(error).split(". ")[0]
-        ) from error
+    return torch.func.vmap(of_leaves)(*leaves(trees))
 
 
 def gradients(

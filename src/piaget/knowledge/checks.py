@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from piaget.data.tasks import Task, same_fingerprint
@@ -18,6 +20,20 @@ def check_is_task(task: object) -> None:
         raise TaskError(
             f"a {type(task).__name__} is no task; expected piaget.Task (Task.from_arrays makes one)"
         )
+
+
+def as_tasks(what: str, given: Any) -> list[Task]:
+    """A task, or several in any collection, as a list; `what` they are for."""
+    if isinstance(given, Task):
+        return [given]
+    try:
+        tasks = list(given)
+    except TypeError as error:
+        raise TaskError(f"{what}: a {type(given).__name__}; expected a task or several") from error
+    odd = next((one for one in tasks if not isinstance(one, Task)), None)
+    if odd is not None or None in tasks:
+        raise TaskError(f"{what}: a {type(odd).__name__} is no task; expected a task or several")
+    return tasks
 
 
 def check_task(settings: Settings, state: State, task: Task, expanding: bool) -> None:

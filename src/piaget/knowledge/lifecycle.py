@@ -8,6 +8,7 @@ from piaget.data.tasks import Task
 from piaget.errors import NotFinite, SettingError
 from piaget.knowledge.state import Progress, State, TaskRecord, tensors
 from piaget.method.adaptation import Finished, Memory
+from piaget.method.batching import explained
 from piaget.method.objective import output_width
 from piaget.method.parameters import (
     TASK_ROLES,
@@ -106,7 +107,10 @@ def finish(settings: Settings, state: State, task: Task) -> None:
         batch=settings.batch_size or len(x),
         generator=state.generator,
     )
-    memory = settings.adaptation.remember(state.memory, finished)
+    try:
+        memory = settings.adaptation.remember(state.memory, finished)
+    except RuntimeError as error:  # EWC takes gradients sample by sample
+        raise explained(error) from error.__cause__
     _check_memory(settings, memory)
     state.memory = memory
 

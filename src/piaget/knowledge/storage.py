@@ -73,13 +73,16 @@ def load(folder: str | os.PathLike[str], own: Mapping[str, Any]) -> tuple[Settin
         raise LoadError(f"{path} holds no learner: there is no file learner.json in it")
     try:
         data, tree = read_files(path, "learner", FORMAT, VERSIONS)
+    except LoadError:
+        raise
+    except Exception as error:  # whatever is in a file: it is no bug of the reader's
+        raise _damaged(path, error) from error
+    try:
         settings = from_json(data["settings"], own)
         check_device(settings.device)
     except PiagetError as error:
-        if str(path) in str(error):
-            raise
-        raise type(error)(f"{path}: {error}") from error
-    except Exception as error:  # whatever is in a file: it is no bug of the reader's
+        raise LoadError(f"{path}: {error}") from error
+    except Exception as error:
         raise _damaged(path, error) from error
     try:
         state = restore(data, tree, settings)
@@ -101,11 +104,13 @@ def as_folder(folder: Any, error: type[PiagetError]) -> Path:
     """The path of a folder that is there, or may be made."""
     try:
         path = Path(folder)
-        taken = path.exists() and not path.is_dir()
+        if "\0" in str(path):
+            raise ValueError("there is a null byte in its name")
+        taken = [place for place in (path, *path.parents) if place.exists() and not place.is_dir()]
     except (TypeError, ValueError, OSError) as problem:
-        raise error(f"{folder!r} is no folder: {problem}") from problem
+        raise error(f"{str(folder)[:200]!r} is no folder: {problem}") from problem
     if taken:
-        raise error(f"{path} is a file; expected a folder")
+        raise error(f"{taken[0]} is a file; expected a folder")
     return path
 
 

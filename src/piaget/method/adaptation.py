@@ -19,6 +19,7 @@ from torch import Tensor
 
 from piaget.data.arrays import Kind
 from piaget.errors import SettingError
+from piaget.method.choices import NOT_NEGATIVE, WHOLE, check_fields, or_none
 from piaget.method.curvature import as_matrices, from_matrices, nearest_kronecker, sample_gradients
 from piaget.method.model import Model
 from piaget.method.objective import OutputForm, Targets, output_width
@@ -219,8 +220,7 @@ class Replay(Adaptation):
     name = "er"
 
     def __post_init__(self) -> None:
-        if self.size is not None and self.size < 1:
-            raise SettingError(f"replay size {self.size}; expected 1 or more")
+        check_fields(self, size=or_none(WHOLE))
 
     def replay(self, memory: Memory) -> list[Stored]:
         return stored_samples(memory)
@@ -251,8 +251,7 @@ class KroneckerEWC(Adaptation):
     name = "ewc"
 
     def __post_init__(self) -> None:
-        if self.strength < 0:
-            raise SettingError(f"EWC strength {self.strength}; expected 0 or more")
+        check_fields(self, strength=NOT_NEGATIVE)
 
     def constants(self, memory: Memory, k: int) -> Memory:
         """The factors of all tasks side by side: left (k, o, T o), right (k, i, T i).

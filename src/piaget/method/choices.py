@@ -39,18 +39,41 @@ class Values:
 
 def one_of(*words: str) -> Values:
     """One of some words."""
-    return Values("|".join(words), lambda value: value in words, f"{', '.join(words[:-1])} or {words[-1]}")
+    return Values(
+        "|".join(words),
+        lambda value: isinstance(value, str) and value in words,
+        f"{', '.join(words[:-1])} or {words[-1]}",
+    )
 
 
-def _whole(value: Any, least: int) -> bool:
-    return is_whole(value) and int(value) >= least
+def or_none(values: Values) -> Values:
+    """These, or None."""
+    return Values(values.shown, lambda v: v is None or values.allows(v), f"{values.expected}, or None")
 
 
-WHOLE = Values("N", lambda value: _whole(value, 1), "a whole number, 1 or more")
-COUNT = Values("N", lambda value: _whole(value, 0), "a whole number, 0 or more")
+def _whole(value: Any, least: int, most: int = 2**31 - 1) -> bool:
+    return is_whole(value) and least <= int(value) <= most
+
+
+MOST_EPOCHS = 10**7
+
+WHOLE = Values("N", lambda value: _whole(value, 1), "a whole number, 1 or more (below 2^31)")
+COUNT = Values("N", lambda value: _whole(value, 0), "a whole number, 0 or more (below 2^31)")
+EPOCHS = Values(
+    "N", lambda v: _whole(v, 1, MOST_EPOCHS), f"a whole number, 1 or more (at most {MOST_EPOCHS:,})"
+)
+STAGES = Values(
+    "N", lambda v: _whole(v, 0, MOST_EPOCHS), f"a whole number, 0 or more (at most {MOST_EPOCHS:,})"
+)
 NUMBER = Values("X", is_number, "a finite number")
-BATCH = Values("N|all", lambda v: v == "all" or _whole(v, 1), "a whole number, 1 or more, or all")
-SEED = Values("N", lambda value: _whole(value, 0) and value < 2**63, "a whole number, 0 or more, below 2^63")
+POSITIVE = Values("X", lambda value: is_number(value) and value > 0, "a positive number")
+NOT_NEGATIVE = Values("X", lambda value: is_number(value) and value >= 0, "a number, 0 or more")
+SHARE = Values("X", lambda value: is_number(value) and 0 <= value < 1, "a number, at least 0 and below 1")
+BATCH = Values(
+    "N|all", lambda v: (isinstance(v, str) and v == "all") or _whole(v, 1), f"{WHOLE.expected}, or all"
+)
+SEED = Values("N", lambda v: _whole(v, 0, 2**63 - 1), "a whole number, 0 or more, below 2^63")
+FLAG = Values("", lambda value: isinstance(value, bool), "True or False")
 TEXT = Values("NAME", lambda value: isinstance(value, str), "a name")
 
 MODEL, TRAINING, METHOD, MACHINE = "the model", "training", "the method's numbers", "where it is computed"
@@ -98,7 +121,7 @@ class Choices(TypedDict, total=False):
             part=True,
         ),
     ]
-    epochs: Annotated[int, About(WHOLE, TRAINING, "epochs a task (100; linear: 10,000)")]
+    epochs: Annotated[int, About(EPOCHS, TRAINING, "epochs a task (100; linear: 10,000)")]
     batch_size: Annotated[
         int | Literal["all"], About(BATCH, TRAINING, "samples a step, or all (32; linear: all)")
     ]
@@ -129,7 +152,7 @@ class Choices(TypedDict, total=False):
         int, About(WHOLE, TRAINING, "epochs without a better validation score that end a stage")
     ]
     initial_tasks: Annotated[int, About(WHOLE, TRAINING, "how many tasks are initialized together (4)")]
-    initial_epochs: Annotated[int, About(WHOLE, TRAINING, "for how many epochs (as on any task)")]
+    initial_epochs: Annotated[int, About(EPOCHS, TRAINING, "for how many epochs (as on any task)")]
     schedule: Annotated[
         str | Schedule,
         About(one_of("staged", "joint"), METHOD, "which stage each epoch is (the algorithm's)", part=True),
@@ -210,12 +233,20 @@ def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_number(name: str, value: Any, values: Values) -> Any:
     """A number, also numpy's, as Python's own; None stays None. A wrong one is an error."""
+    return None if value is None else _checked(name, value, values)
+
+
+def _checked(name: str, value: Any, values: Values) -> Any:
     value = plain(value)
-    if value is None:
-        return None
     if not values.allows(value):
         raise SettingError(f"{name}={shown(value)}: expected {values.expected}")
     return value
+
+
+def check_fields(part: Any, **fields: Values) -> None:
+    """The same of the fields of a frozen dataclass."""
+    for name, values in fields.items():
+        object.__setattr__(part, name, _checked(name, getattr(part, name), values))
 
 
 def parse(text: str) -> Any:

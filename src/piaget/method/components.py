@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from piaget.errors import SettingError, TaskError
+from piaget.method.choices import COUNT, SHARE, WHOLE, check_fields
 from piaget.method.trees import Tensors, map_tree
 
 Shape = tuple[int, ...]
@@ -32,12 +33,6 @@ def uniform(generator: torch.Generator, shape: Shape, fan_in: int, dtype: torch.
 def channels_last(images: Tensor) -> Tensor:
     """The same images (n, c, h, w), with their channels together in memory."""
     return images.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
-
-
-def check_dropout(dropout: float) -> None:
-    """Raises an error if it is no share of units."""
-    if not 0 <= dropout < 1:
-        raise SettingError(f"dropout={dropout!r}; expected a share, at least 0 and below 1")
 
 
 class Components(ABC):
@@ -95,7 +90,7 @@ class Dense(Components):
     dropout: float = 0.5
 
     def __post_init__(self) -> None:
-        check_dropout(self.dropout)
+        check_fields(self, width=WHOLE, dropout=SHARE)
 
     @property
     def hidden(self) -> Shape | None:
@@ -139,7 +134,7 @@ class Conv(Components):
     together = 1  # in a cohort of 4, a run takes 1.4 times as long as alone
 
     def __post_init__(self) -> None:
-        check_dropout(self.dropout)
+        check_fields(self, channels=WHOLE, padding=COUNT, kernel=WHOLE, pool=WHOLE, dropout=SHARE)
 
     def draw(self, generator: torch.Generator, input_shape: Shape, dtype: torch.dtype) -> Tensors:
         c, fan_in = self.channels, self.channels * self.kernel**2
@@ -189,6 +184,9 @@ class Linear(Components):
     dropout: float = 0.0
     whole_model = True
 
+    def __post_init__(self) -> None:
+        check_fields(self, dropout=SHARE)
+
     def draw(self, generator: torch.Generator, input_shape: Shape, dtype: torch.dtype) -> Tensors:
         d = math.prod(input_shape)
         return {
@@ -223,7 +221,13 @@ class Module(Components):
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
-        check_dropout(self.dropout)
+        check_fields(self, dropout=SHARE)
+        if not callable(self.factory):
+            raise SettingError(f"factory={self.factory!r}; expected a function that returns an nn.Module")
+        if self.shape is not None and not (
+            isinstance(self.shape, tuple) and self.shape and all(map(WHOLE.allows, self.shape))
+        ):
+            raise SettingError(f"shape={self.shape!r}; expected a tuple of whole numbers, as (64,)")
 
     @property
     def hidden(self) -> Shape | None:

@@ -17,7 +17,7 @@ from piaget.method.encoders import DECODERS, ENCODERS, NoDecoder
 from piaget.method.expansion import EXPANSIONS
 from piaget.method.optimizer import OPTIMIZERS, RATE_SCHEDULES, STOP_RULES
 from piaget.method.schedule import Joint, Staged
-from piaget.method.settings import Algorithm, Settings
+from piaget.method.settings import Algorithm, Settings, check_fit
 from piaget.method.structures import STRUCTURES
 
 PARTS: dict[str, type] = {"Settings": Settings, "Algorithm": Algorithm, "Staged": Staged, "Joint": Joint}
@@ -80,7 +80,9 @@ def from_json(data: Any, own: Mapping[str, Any]) -> Settings:
         )
     settings = _build(data, "settings", own)
     changes = {name: own[name] for name in ("device", "compile") if name in own}
-    return dataclasses.replace(settings, **changes)
+    settings = dataclasses.replace(settings, **changes)
+    check_fit(settings)
+    return settings
 
 
 def upgraded(data: dict[str, Any]) -> dict[str, Any]:

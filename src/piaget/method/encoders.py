@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from piaget.errors import SettingError
+from piaget.method.choices import FLAG, check_fields
 from piaget.method.components import Components, Shape, uniform
 from piaget.method.trees import Tensors
 
@@ -62,6 +63,9 @@ class LinearEncoder(Encoder):
     learns: bool = True
     shared: bool = False
     feature_weight = "weight"
+
+    def __post_init__(self) -> None:
+        check_fields(self, learns=FLAG, shared=FLAG)
 
     def output_shape(self, input_shape: Shape, components: Components) -> Shape:
         if components.hidden is None:
@@ -120,6 +124,9 @@ class LinearDecoder(Decoder):
 
     shared: bool = False
     axes = {"weight": -1, "bias": -1}  # noqa: RUF012
+
+    def __post_init__(self) -> None:
+        check_fields(self, shared=FLAG)
 
     def draw(self, generator: torch.Generator, shape: Shape, outputs: int, dtype: torch.dtype) -> Tensors:
         return draw_affine(generator, math.prod(shape), outputs, dtype)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from piaget.data.arrays import Kind
 from piaget.method import objective
+from piaget.method.choices import NUMBER, check_fields
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +72,9 @@ class ComponentDropout(Expansion):
     threshold: float = 0.05
     proposes = True
     passes = (False, True)
+
+    def __post_init__(self) -> None:
+        check_fields(self, threshold=NUMBER)
 
     def keeps(self, evidence: Evidence) -> bool:
         return objective.improvement(evidence.kind, *evidence.scores) >= self.threshold

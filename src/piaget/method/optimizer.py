@@ -14,12 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from piaget.errors import SettingError
-
-
-def _check_share(name: str, value: float, below: float = 1.0) -> None:
-    if not 0 <= value < below:
-        raise SettingError(f"{name}={value!r}; expected a number, at least 0 and below {below:g}")
+from piaget.method.choices import NOT_NEGATIVE, SHARE, WHOLE, check_fields
 
 
 class Optimizer(ABC):
@@ -61,10 +56,7 @@ class Adam(Optimizer):
     slots = ("mean", "square")
 
     def __post_init__(self) -> None:
-        _check_share("beta1", self.beta1)
-        _check_share("beta2", self.beta2)
-        _check_share("epsilon", self.epsilon)
-        _check_share("weight_decay", self.weight_decay, math.inf)
+        check_fields(self, beta1=SHARE, beta2=SHARE, epsilon=SHARE, weight_decay=NOT_NEGATIVE)
 
     @property
     def moves_without_gradient(self) -> bool:
@@ -101,8 +93,7 @@ class SGD(Optimizer):
     slots = ("velocity",)
 
     def __post_init__(self) -> None:
-        _check_share("momentum", self.momentum)
-        _check_share("weight_decay", self.weight_decay, math.inf)
+        check_fields(self, momentum=SHARE, weight_decay=NOT_NEGATIVE)
 
     @property
     def moves_without_gradient(self) -> bool:
@@ -145,7 +136,7 @@ class CosineRate(RateSchedule):
     least: float = 0.0
 
     def __post_init__(self) -> None:
-        _check_share("least", self.least)
+        check_fields(self, least=SHARE)
 
     def factor(self, epoch: int, epochs: int) -> float:
         share = epoch / max(epochs, 1)
@@ -180,8 +171,7 @@ class Patience(StopRule):
     epochs: int = 10
 
     def __post_init__(self) -> None:
-        if self.epochs < 1:
-            raise SettingError(f"patience of {self.epochs} epochs; expected 1 or more")
+        check_fields(self, epochs=WHOLE)
 
     def stops(self, gains: Sequence[float]) -> bool:
         best = max(range(len(gains)), key=gains.__getitem__)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from piaget.errors import SettingError
+from piaget.method.choices import EPOCHS, MOST_EPOCHS, STAGES, check_fields
 from piaget.method.parameters import SHARED_ROLES, TASK_ROLES, Role
 
 
@@ -23,7 +24,11 @@ class StageKind:
     adapts: bool = False
 
     def __post_init__(self) -> None:
-        unknown = sorted(set(self.trains) - set(get_args(Role)))
+        if not isinstance(self.trains, frozenset) or not isinstance(self.name, str):
+            raise SettingError(
+                f"stage {self.name!r} trains {self.trains!r}; expected a name, and a frozenset of groups"
+            )
+        unknown = sorted(map(str, self.trains - set(get_args(Role))))
         if unknown:
             raise SettingError(
                 f"stage {self.name!r} trains {', '.join(unknown)}; expected some of "
@@ -57,9 +62,10 @@ class Staged(Schedule):
     comp_updates: int = 1
 
     def __post_init__(self) -> None:
-        for name, least in (("struct_updates", 0), ("adapt_freq", 1), ("comp_updates", 0)):
-            if getattr(self, name) < least:
-                raise SettingError(f"{name}={getattr(self, name)}; expected {least} or more")
+        check_fields(self, struct_updates=STAGES, adapt_freq=EPOCHS, comp_updates=STAGES)
+        adapted = self.struct_updates // self.adapt_freq * self.comp_updates
+        if self.struct_updates + adapted > MOST_EPOCHS:
+            raise SettingError(f"{adapted:,} epochs of adaptation; expected at most {MOST_EPOCHS:,} in all")
 
     def stages(self) -> list[StageKind]:
         stages: list[StageKind] = []
@@ -77,8 +83,7 @@ class Joint(Schedule):
     epochs: int = 100
 
     def __post_init__(self) -> None:
-        if self.epochs < 0:
-            raise SettingError(f"epochs={self.epochs}; expected 0 or more")
+        check_fields(self, epochs=STAGES)
 
     def stages(self) -> list[StageKind]:
         return [JOINT] * self.epochs

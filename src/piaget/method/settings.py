@@ -8,14 +8,21 @@ from typing import Any, TypeVar
 
 import torch
 
+from piaget.data.plain import shown
 from piaget.errors import SettingError
 from piaget.method.adaptation import ADAPTATIONS, Adaptation, Replay
 from piaget.method.choices import (
     ALGORITHMS,
     NUMBERS_OF_PARTS,
+    POSITIVE,
+    SETTINGS,
+    STAGES,
+    WHOLE,
     CompileMode,
+    check_fields,
     check_settings,
     default_epochs,
+    or_none,
 )
 from piaget.method.components import KINDS, Components
 from piaget.method.encoders import DECODERS, ENCODERS, Decoder, Encoder, LinearEncoder, NoDecoder
@@ -48,6 +55,19 @@ class Algorithm:
     schedule: Schedule
     expansion: Expansion = NoExpansion()  # noqa: RUF009  (frozen, without state)
     name: str = "custom"
+
+    def __post_init__(self) -> None:
+        _check_kinds(self, schedule=Schedule, expansion=Expansion)
+        if not isinstance(self.name, str) or not self.name or "/" in self.name:
+            raise SettingError(f"algorithm: its name is {self.name!r}; expected a text without '/'")
+
+
+def _check_kinds(parts: Any, **kinds: type) -> None:
+    """Raises an error if a field is not of its class."""
+    for name, kind in kinds.items():
+        if not isinstance(getattr(parts, name), kind):
+            found = type(getattr(parts, name)).__name__
+            raise SettingError(f"{name} is a {found}; expected an object of class {kind.__name__}")
 
 
 def named_algorithm(name: str, epochs: int, adapt_every: int | None = None) -> Algorithm:
@@ -140,7 +160,7 @@ def resolve(
     _check_linear(structure, components)
     linear = components.whole_model
     epochs = chosen.pop("epochs", None)
-    without_components = algorithm == "no-components"
+    without_components = isinstance(algorithm, str) and algorithm == "no-components"
     if without_components and not isinstance(given_structure, str | Monolithic):
         raise SettingError(
             f"structure={type(structure).__name__}(...) with the algorithm 'no-components', which has none; "
@@ -190,7 +210,8 @@ def resolve(
         compile=chosen.pop("compile", "auto"),
     )
     assert not chosen, f"settings that nobody reads: {chosen}"
-    _check_fit(settings)
+    check_fit(settings)
+    check_device(settings.device)
     return settings
 
 
@@ -207,9 +228,8 @@ def _part(name: str, value: Any, known: Mapping[str, P], kind: Any) -> P:
     called = (
         f" (did you mean {value.__name__}()?)" if isinstance(value, type) and issubclass(value, kind) else ""
     )
-    raise SettingError(
-        f"{name}={value!r}; expected one of {', '.join(known)}, or an object of class {kind.__name__}{called}"
-    )
+    expected = f"one of {', '.join(known)}, or an object of class {kind.__name__}"
+    raise SettingError(f"{name}={shown(value)}; expected {expected}{called}")
 
 
 def check_own_part(role: str, part: Any, known: Mapping[str, Any]) -> None:
@@ -247,11 +267,9 @@ def _algorithm(algorithm: str | Algorithm, epochs: int, chosen: dict[str, Any]) 
         algorithm = named_algorithm(algorithm, epochs, every)
     elif not isinstance(algorithm, Algorithm):
         raise SettingError(
-            f"algorithm={algorithm!r}; expected one of {', '.join(ALGORITHMS)}, or an object of class "
+            f"algorithm={shown(algorithm)}; expected one of {', '.join(ALGORITHMS)}, or an object of class "
             "Algorithm"
         )
-    elif not isinstance(algorithm.name, str) or not algorithm.name or "/" in algorithm.name:
-        raise SettingError(f"algorithm: its name is {algorithm.name!r}; expected a text without '/'")
     elif every is not None:
         raise SettingError("adapt_every goes with an algorithm by name; an Algorithm has its own schedule")
     if "schedule" in chosen:
@@ -275,20 +293,42 @@ def _check_linear(structure: Structure, components: Components) -> None:
         )
 
 
-def _check_fit(settings: Settings) -> None:
+PARTS: dict[str, type] = {
+    "structure": Structure,
+    "adaptation": Adaptation,
+    "algorithm": Algorithm,
+    "components": Components,
+    "encoder": Encoder,
+    "decoder": Decoder,
+    "optimizer": Optimizer,
+    "rate_schedule": RateSchedule,
+    "stop": StopRule,
+}
+NUMBERS = {
+    "initial_components": WHOLE,
+    "depth": WHOLE,
+    "initial_tasks": WHOLE,
+    "initial_epochs": STAGES,
+    "batch_size": or_none(WHOLE),
+    "learning_rate": POSITIVE,
+} | {name: SETTINGS[name].about.values for name in ("seed", "device", "dtype", "compile")}
+
+
+def check_fit(settings: Settings) -> None:
+    """Raises an error if a setting is none, or some do not fit together."""
+    _check_kinds(settings, **PARTS)
+    check_fields(settings, **NUMBERS)
+    _check_linear(settings.structure, settings.components)
     if settings.algorithm.expansion.proposes and not settings.structure.expandable:
         raise SettingError(
             f"structure {settings.structure.name!r} cannot take new components; expected the algorithm "
             "'joint' or 'no-components'"
         )
-    if not settings.learning_rate > 0:
-        raise SettingError(f"learning_rate={settings.learning_rate!r}; expected a positive number")
     if isinstance(settings.encoder, LinearEncoder) and settings.components.hidden is None:
         raise SettingError(
             f"an encoder with {type(settings.components).__name__} components, which take raw inputs; "
             "expected encoder='none', or one's own"
         )
-    check_device(settings.device)
 
 
 def check_device(device: str) -> None:

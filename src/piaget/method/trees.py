@@ -69,6 +69,8 @@ def unflatten(flat: dict[str, Tensor]) -> dict[str, Any]:
         node = tree
         for part in path:
             node = node.setdefault(part, {})
+            if isinstance(node, Tensor):
+                raise ValueError(f"tensor {name} is inside another tensor")
         node[last] = value
     return tree
 

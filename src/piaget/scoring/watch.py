@@ -75,8 +75,6 @@ class Watch:
 
     def _check(self, task: Task) -> None:
         """Is it the task that was learned?"""
-        if not isinstance(task, Task):
-            raise TaskError(f"a {type(task).__name__} is to be evaluated; expected tasks")
         record = self.state.records.get(task.name)
         if record is None:
             return
