@@ -708,7 +708,7 @@ WORDS = [
         "missing.toml",
         "seed-0",
         ".",
-        "/",
+        "/nowhere",
     ),
 ]
 
@@ -721,7 +721,10 @@ def test_command_line(vocabulary, no_training, no_downloads, data):
         (place / "file.toml").write_text('stream = "digits"\nepochs = 1\n')
         name = data.draw(st.sampled_from(COMMANDS), "command")
         flags = st.sampled_from(vocabulary[name] or ["--json"])
-        value = st.one_of(st.sampled_from(WORDS), odd_text())
+        # Nothing outside of its folder is to be searched, or written to.
+        value = st.one_of(
+            st.sampled_from(WORDS), odd_text().filter(lambda text: not re.search(r"[/~]|\.\.", text))
+        )
         pairs = st.tuples(flags, value).map(list)
         rest = st.lists(st.one_of(pairs, pairs, value.map(lambda word: [word])), max_size=4)
         words = [word for few in data.draw(rest, "words") for word in few]

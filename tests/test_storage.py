@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import json
 import os
 from typing import Any
 
@@ -11,6 +10,7 @@ import torch
 from torch import nn
 
 import piaget
+from piaget.files import read_json, write_json
 from piaget.knowledge import lifecycle
 from piaget.knowledge.snapshot import describe
 from piaget.knowledge.state import State
@@ -332,9 +332,9 @@ def test_a_crash_while_saving_leaves_the_old_learner(saved, monkeypatch):
 
 
 def edit(folder, change):
-    data = json.loads((folder / "learner.json").read_text())
+    data = read_json(folder / "learner.json")
     change(data)
-    (folder / "learner.json").write_text(json.dumps(data))
+    write_json(folder / "learner.json", data)
 
 
 @pytest.mark.parametrize(
@@ -342,7 +342,8 @@ def edit(folder, change):
     [
         (lambda f: (f / "learner.json").unlink(), "holds no learner"),
         (lambda f: (f / "learner.json").write_text("{"), "is damaged"),
-        (lambda f: (f / "learner.json").write_text("[]"), "does not describe a piaget learner"),
+        (lambda f: (f / "learner.json").write_text("[]"), "expected an object"),
+        (lambda f: edit(f, lambda d: d.update(format="x")), "does not describe a piaget learner"),
         (lambda f: edit(f, lambda d: d.update(version=99)), "format version 99"),
         (lambda f: edit(f, lambda d: d.pop("records")), "is damaged"),
         (lambda f: edit(f, lambda d: d.pop("settings")), "is damaged"),

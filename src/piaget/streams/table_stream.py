@@ -82,18 +82,22 @@ def from_table(
     All that is recorded in the tasks, and in a learner that learns them: `learner.predict(rows, task)`
     takes rows of the same columns, and scores are in the target's own units.
     """
+    texts = {"group": group, "target": target, "split": split, "kind": kind, "name": name}
+    for what, text in texts.items():
+        if not isinstance(text, str | None):
+            raise SettingError(f"{what}={shown(text)}; expected a text")
+    if not isinstance(encoding, Encoding | None):
+        raise SettingError(f"encoding={shown(encoding)}; expected learner.encoding(task), or stream.encoding")
     group = group or (encoding.group if encoding else None)
     target = target or (encoding.target if encoding else None)
     if group is None or target is None:
         raise SettingError("from_table needs the names of two columns: group=... and target=...")
     categorical, ignore = _names("categorical", categorical), _names("ignore", ignore)
-    if not isinstance(encoding, Encoding | None):
-        raise SettingError(f"encoding={shown(encoding)}; expected learner.encoding(task), or stream.encoding")
     if encoding is not None and (categorical or ignore):
         raise SettingError("categorical and ignore are for a new encoding; the one given says what to do")
     seed = check_seed(seed)
-    if on_unusable not in ("skip", "error"):
-        raise SettingError(f"on_unusable={on_unusable!r}; expected 'skip' or 'error'")
+    if not isinstance(on_unusable, str) or on_unusable not in ("skip", "error"):
+        raise SettingError(f"on_unusable={shown(on_unusable)}; expected 'skip' or 'error'")
     fractions = check_fractions(fractions)
     frame, source = read_table(table, [group, *categorical, *(encoding.categories if encoding else ())])
     named = [group, target, *([split] if split else []), *categorical, *ignore]
