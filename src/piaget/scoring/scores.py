@@ -119,6 +119,6 @@ def _as_tensor(where: str, x: Any) -> Tensor:
     except Exception as error:  # anything may say that it is an array
         raise TaskError(f"{where}: inputs are no array of numbers: {error}") from error
     if array.dtype.kind not in "fiub":
-        raise TaskError(f"{where}: inputs have dtype {array.dtype}; expected an array of numbers")
+        raise TaskError(f"{where}: inputs are no array of numbers, but of {array.dtype}")
     dtype = np.dtype(np.float64) if array.dtype.itemsize > 8 else array.dtype.newbyteorder("=")
     return torch.from_numpy(np.ascontiguousarray(array, dtype))
