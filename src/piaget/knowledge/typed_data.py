@@ -22,7 +22,7 @@ def read(hint: Any, value: Any, where: str) -> Any:
     if kind is dict and isinstance(value, dict):
         return {name: read(inside[1], one, f"{where}.{name}") for name, one in value.items()}
     if isinstance(hint, type) and dataclasses.is_dataclass(hint) and isinstance(value, dict):
-        return hint(**read_fields(get_type_hints(hint), value, where, optional=_optional(hint)))
+        return hint(**read_fields(get_type_hints(hint), value, where))
     if hint is Any or (hint in PLAIN and PLAIN[hint](value)):
         return value
     expected = getattr(hint, "__name__", str(hint)) if kind is None else str(hint)
@@ -46,13 +46,6 @@ def _read_one_of(hints: tuple[Any, ...], value: Any, where: str) -> Any:
         except ValueError:
             continue
     return read(hints[-1], value, where)
-
-
-def _optional(kind: Any) -> frozenset[str]:
-    """Fields that older versions may not have written."""
-    return frozenset(
-        field.name for field in dataclasses.fields(kind) if field.default is not dataclasses.MISSING
-    )
 
 
 def _is_whole(value: Any) -> bool:
