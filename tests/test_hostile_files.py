@@ -154,7 +154,11 @@ def mutate_plain(data: dict[str, Any], rng: random.Random) -> str:
         parent[f"{key} again"] = copy.deepcopy(parent[key])
     else:
         odd_values = [value for value in VALUES if odd(value, parent[key])]
-        parent[key] = rng.choice([v for v in odd_values if v is not None or key not in OPTIONAL])
+        if key in OPTIONAL:
+            odd_values = [value for value in odd_values if value is not None]
+        if "labels" in path:  # a label may be any text or number
+            odd_values = [value for value in odd_values if value is None or isinstance(value, list | dict)]
+        parent[key] = rng.choice(odd_values)
         change = f"is {str(parent[key])[:30]}"
     return f"{where}: {change}"
 
