@@ -74,7 +74,12 @@ class RunFolder:
     def row_text(self) -> bytes:
         """Those bytes of its row file that were kept, verified."""
         if self.description.get("rows") is not None:
-            return kept_bytes(self.rows_file, Extent(**self.description["rows"]), whole=True)
+            try:
+                return kept_bytes(self.rows_file, Extent(**self.description["rows"]), whole=True)
+            except LoadError as error:
+                raise LoadError(
+                    f"{error}. Remove {self.path} and give the command that made it again, to train it again"
+                ) from error
         extent = self._extent()
         return whole_lines(self.rows_file) if extent is None else kept_bytes(self.rows_file, extent)
 
@@ -213,7 +218,7 @@ def begin(
     """
     wanted = json.loads(json.dumps(configuration | {"seed": seed}))
     if (folder / "run.json").is_file():
-        description = _readable(folder)
+        description = readable(folder)
         _check_same(folder, description, wanted, learner)
         check_data(folder, description, data)
         return
@@ -231,7 +236,7 @@ def begin(
     write_json(folder / "run.json", description | more | software())
 
 
-def _readable(folder: Path) -> dict[str, Any]:
+def readable(folder: Path) -> dict[str, Any]:
     """The description of a run that is to go on."""
     try:
         return read_description(folder)

@@ -22,13 +22,14 @@ LAST, BEFORE = "checkpoint", "checkpoint-old"  # what the files are called
 
 @dataclass(frozen=True)
 class Kept:
-    """Beside the learners: how much of their row files, the share of the work done, its time, and who
-    diverged (seed -> what was said of it)."""
+    """Beside the learners: how much of their row files, the share of the work done, its time, who diverged
+    (seed -> what was said of it), and the data."""
 
     rows: list[Extent]
     done: float
     seconds: float
     diverged: dict[int, str] = field(default_factory=dict)
+    data: list[dict[str, str]] = field(default_factory=list)  # of each run: the fingerprint of each task
 
 
 def seeds(folder: Path) -> list[int]:
@@ -69,9 +70,18 @@ def kept_of(folder: Path, header: dict[str, Any]) -> Kept:
         kept = dict(header["kept"])
         rows = [Extent(*one) for one in kept.pop("rows", None) or [[size] for size in kept.pop("sizes")]]
         diverged = {int(seed): str(text) for seed, text in kept.pop("diverged", {}).items()}
-        return Kept(rows, float(kept["done"]), float(kept["seconds"]), diverged)
+        data = [{str(task): str(mark) for task, mark in one.items()} for one in kept.get("data", [])]
+        return Kept(rows, float(kept["done"]), float(kept["seconds"]), diverged, data)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise LoadError(f"{folder} is damaged: it does not say what was kept ({error})") from error
+
+
+def lost(folder: Path) -> str:
+    """What to do if a checkpoint cannot be used, and what that means."""
+    return (
+        f"What was learned is lost: remove {folder} and give the same command again, and the runs that were "
+        "trained together begin anew"
+    )
 
 
 def remove(folder: Path) -> None:

@@ -25,7 +25,7 @@ from typing import Any
 
 from piaget.cohort import Cohort
 from piaget.data.tasks import Stream, Task
-from piaget.errors import Diverged, SettingError
+from piaget.errors import Diverged, LoadError, SettingError
 from piaget.lab import checkpoint, folder, kept
 from piaget.lab.folder import has_ended, seed_folders
 from piaget.lab.progress import Standing, Tracker, duration, score
@@ -46,6 +46,7 @@ class _Member:
     folder: Path
     learner: Learner
     stream: Stream
+    data: dict[str, str]  # the fingerprint of each task
 
     @property
     def seed(self) -> int:
@@ -72,13 +73,15 @@ def run(
     """
     seeds = [learner.settings.seed for learner in learners]
     folders = seed_folders(out, seeds)
-    members = [_Member(*parts) for parts in zip(folders, learners, streams, strict=True)]
+    members = [
+        _Member(*parts, fingerprints(parts[-1])) for parts in zip(folders, learners, streams, strict=True)
+    ]
     runs = {member.seed: member for member in members}
     ended = all(map(has_ended, folders))  # then nothing is written: they may be read-only
     with contextlib.nullcontext() if ended else folder.only_one(folders):
         for one in runs.values():
-            learner, data = to_json(one.learner.settings), fingerprints(one.stream)
-            folder.begin(one.folder, configuration, one.seed, learner, data, data_dir=data_dir)
+            learner = to_json(one.learner.settings)
+            folder.begin(one.folder, configuration, one.seed, learner, one.data, data_dir=data_dir)
         if ended:
             return folders
         # In the same company as before an interruption: then the same numbers come out.
@@ -111,14 +114,18 @@ def begun_cohorts(out: Path, seeds: Sequence[int]) -> list[list[int]]:
     """The interrupted cohorts among these seeds."""
     cohorts = []
     for path in sorted(out.glob("seed-*/checkpoint")):
-        begun = kept.seeds(path)
+        try:
+            begun = kept.seeds(path)
+        except LoadError as error:
+            raise LoadError(f"{error}. {kept.lost(path)}") from error
         if not begun or not set(begun) & set(seeds):
             continue
         if all(has_ended(one) for one in seed_folders(out, begun)):
             kept.remove(path)  # a crash at the very end left it
         elif not set(begun) <= set(seeds):
             raise SettingError(
-                f"{out}: seeds {begun} were interrupted together, and must be among those to go on with"
+                f"{out}: seeds {begun} were interrupted together, and must be among those to go on with: "
+                "give the command that began them again"
             )
         else:
             cohorts.append(begun)
@@ -131,6 +138,8 @@ def _train(runs: Sequence[_Member], every: int | None, tell: Tell | None) -> Non
     learners, streams = [one.learner for one in runs], [one.stream for one in runs]
     paths = [one.folder / "rows.csv" for one in runs]
     before = checkpoint.load(place, learners, streams, paths)
+    for one, data in zip(runs, before.data if before else [], strict=False):
+        folder.check_data(one.folder, {"status": "running", "data": data}, one.data)
     tracker = Tracker(len(streams[0]), before.done, before.seconds) if before else Tracker(len(streams[0]))
     files = [RowFile(path, before.rows[i] if before else None) for i, path in enumerate(paths)]
     for file in files:
@@ -138,7 +147,7 @@ def _train(runs: Sequence[_Member], every: int | None, tell: Tell | None) -> Non
     keeper = Keeper(place, runs, files, tracker, before.diverged if before else {})
     for one in keeper.left:
         together = [other.seed for other in runs]
-        folder.note(one.folder, status="running", error=None, together=together)
+        folder.note(one.folder, status="running", error=None, together=together, rows=None)
         folder.log(one.folder, f"goes on at {100 * tracker.done:.1f} %" if before else f"begins: {together=}")
     try:
         tasks = _learn(runs, keeper, every, tell)
@@ -294,7 +303,8 @@ class Keeper:
             file.append(self.rows[one.seed])
             self.rows[one.seed].clear()
         rows = [file.extent for file in self.files]
-        beside = kept.Kept(rows, self.tracker.done, self.tracker.seconds, self.lost)
+        data = [one.data for one in self.runs]
+        beside = kept.Kept(rows, self.tracker.done, self.tracker.seconds, self.lost, data)
         checkpoint.save(self.place, [one.learner for one in self.runs], beside)
         self.last = time.monotonic()
         self.cost, self.began = self.last - start, None
