@@ -495,3 +495,14 @@ def test_one_of_three_diverges(tmp_path):
         assert rows[0] == rows[1]
     assert True in before
     assert False in before
+
+
+def test_the_learner_of_another_run_is_noticed(whole, tmp_path, capsys, table):
+    out = copied(whole, tmp_path, 0)
+    shutil.rmtree(out / "seed-0" / "learner")
+    shutil.copytree(out / "seed-1" / "learner", out / "seed-0" / "learner")
+    with pytest.raises(LoadError, match="is not what the run saved"):
+        RunFolder(out / "seed-0").saved_learner()
+    code, _, err = said(capsys, "predict", out / "seed-0", table, "--out", tmp_path / "p.csv")
+    assert code == 2
+    assert f"The run is done: remove {out}/seed-0 and give the command that made it again" in err

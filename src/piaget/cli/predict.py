@@ -38,7 +38,8 @@ def _predict(options: argparse.Namespace) -> int:
     runs = runs_in(options.folder)
     run = runs[0] if len(runs) == 1 else RunFolder(options.folder)
     try:
-        learner = piaget.Learner.load(run.learner)
+        found = run.saved_learner() if (run.path / "run.json").is_file() else run.learner
+        learner = piaget.Learner.load(found)
     except LoadError as error:
         if not (run.path / "run.json").is_file():
             raise

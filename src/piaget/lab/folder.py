@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import errno
 import functools
+import hashlib
 import json
 import os
 import platform
@@ -64,6 +65,13 @@ class RunFolder:
         """As in run.json; but a run that nobody works on any more is `interrupted`."""
         status = str(self.description["status"])
         return "interrupted" if status == "running" and not at_work(self.path) else status
+
+    def saved_learner(self) -> Path:
+        """The folder of its learner, which must be the one that the run saved."""
+        noted = self.description.get("saved")
+        if noted is not None and noted != learner_mark(self.path):
+            raise LoadError(f"{self.learner} is not what the run saved, or it is gone")
+        return self.learner
 
     @property
     def how_far(self) -> kept.Kept | None:
@@ -132,6 +140,7 @@ _DESCRIPTION: dict[str, tuple[type, ...]] = {
     "peak_memory": (int, float, _NOTHING),
     "data": (dict, _NOTHING),
     "rows": (dict, _NOTHING),
+    "saved": (str, _NOTHING),
     "data_dir": (str, _NOTHING),
     "versions": (dict, _NOTHING),
     "machine": (dict, _NOTHING),
@@ -192,6 +201,12 @@ def is_done(folder: Path) -> bool:
     with contextlib.suppress(LoadError):
         return read_description(folder)["status"] == DONE
     return False
+
+
+def learner_mark(folder: Path) -> str | None:
+    """A hash of a run's saved learner: its description names the hash of its tensors."""
+    path = folder / "learner" / "learner.json"
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
 
 
 def has_ended(folder: Path) -> bool:

@@ -170,6 +170,7 @@ def _train(runs: Sequence[_Member], every: int | None, tell: Tell | None) -> Non
         if one in keeper.left:
             one.learner.save(one.folder / "learner")
             ended |= {
+                "saved": folder.learner_mark(one.folder),
                 "status": folder.DONE,
                 "finished": folder.now(),
                 "seconds": round(tracker.seconds, 3),
