@@ -43,7 +43,6 @@ DIVERGING = [
     {"learning_rate": 1e30, "structure": "soft-gating", "adaptation": "ewc", "algorithm": "joint"},
     {"learning_rate": 1e20, "optimizer": "sgd", "algorithm": "no-components"},
     {"learning_rate": 1e30, "adaptation": "nft", "stop": piaget.Patience(2)},
-    pytest.param({"learning_rate": 1e30, "compile": "always"}, marks=pytest.mark.slow),
 ]
 
 

@@ -301,7 +301,7 @@ def _show(
     runs, trained = sum(len(job.seeds) for job in jobs), sum(len(job.seeds) for job in overall.share)
     if trained < runs:
         print(
-            f"{runs - trained} of {runs} runs had ended in {options.out} already; delete it to train again."
+            f"{runs - trained} of {runs} runs were done in {options.out} already; delete it to train again."
         )
     print(f"{trained} runs in {duration(seconds)}.")
     for job, trace in failed.items():
