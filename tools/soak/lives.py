@@ -280,6 +280,8 @@ class Living:
         advised = [Path(text) for text in re.findall(r"remove (\S+)", said)]
         advised += [hurt.path for hurt, _ in named if "Remove this file" in said]
         advised = [path for path in advised if path.is_relative_to(self.out) and path.exists()]
+        # A run of a cohort that was done is then trained again, alone: its sums are rounded otherwise.
+        advised = [path for path in advised if not (path.parent / "learner").is_dir()]
         if advised and self.rng.random() < 0.5:
             self.story.append(f"removed {', '.join(map(str, advised))}")
             for path in advised:

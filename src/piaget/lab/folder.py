@@ -258,7 +258,7 @@ def readable(folder: Path) -> dict[str, Any]:
     except LoadError as error:
         raise LoadError(
             f"{error}. Remove this file and give the command that began the run again: it goes on from its "
-            "checkpoint; one that was done is trained again"
+            "checkpoint; one that was done is trained again, alone"
         ) from error
 
 
