@@ -122,21 +122,18 @@ def show(configuration: dict[str, Any], seeds: Sequence[int], options: argparse.
     lost = diverged(seed_folders(options.out, seeds))
     for folder, error in lost.items():
         print(f"piaget: {folder}: failed: diverged: {error}", file=sys.stderr)
-    seeds = [seed for seed in seeds if not any(folder.name == f"seed-{seed}" for folder in lost)]
-    folders = seed_folders(options.out, seeds)
-    results, damaged = [], []
-    for folder in folders:
+    results: dict[int, tuple[dict[str, tuple[str, float]], int]] = {}  # of each seed
+    for seed, folder in zip(seeds, seed_folders(options.out, seeds), strict=True):
+        if folder in lost:
+            continue
         try:
             rows = list(RunFolder(folder).rows())
         except LoadError as error:
             print(f"piaget: left out: {error}", file=sys.stderr)
-            damaged.append(folder)
             continue
         counts = [int(row["value"]) for row in rows if row["metric"] == "components"]
-        results.append((final_scores(rows), counts[-1]))
-    seeds = [seed for seed, folder in zip(seeds, folders, strict=True) if folder not in damaged]
-    folders = [folder for folder in folders if folder not in damaged]
-    wrong = bool(lost or damaged)
+        results[seed] = final_scores(rows), counts[-1]
+    folders, wrong = seed_folders(options.out, list(results)), len(results) < len(seeds)
     if options.json:
         runs = [
             {
@@ -145,12 +142,12 @@ def show(configuration: dict[str, Any], seeds: Sequence[int], options: argparse.
                 "scores": {task: dict([pair]) for task, pair in scores.items()},
                 "components": components,
             }
-            for folder, seed, (scores, components) in zip(folders, seeds, results, strict=True)
+            for folder, (seed, (scores, components)) in zip(folders, results.items(), strict=True)
         ]
         failed = [{"folder": str(folder), "error": error} for folder, error in lost.items()]
         print_json({"event": "result", "runs": runs, "failed": failed})
         return int(wrong)
-    for seed, (scores, components) in zip(seeds, results, strict=True):
+    for seed, (scores, components) in results.items():
         if len(folders) > 1 or wrong:
             print(f"seed {seed}")
         _print(scores, components)

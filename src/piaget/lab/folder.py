@@ -19,6 +19,7 @@ from typing import Any
 import filelock
 
 from piaget.data.plain import whole_from
+from piaget.data.typed_data import read, read_fields
 from piaget.errors import DataError, LoadError, SettingError
 from piaget.files import read_json, write_json
 from piaget.lab import kept
@@ -128,34 +129,34 @@ def no_runs(out: Path) -> LoadError:
     return LoadError(f"{out} holds no runs: there is no run.json in it or below it")
 
 
-_NOTHING = type(None)
-_DESCRIPTION: dict[str, tuple[type, ...]] = {
-    "configuration": (dict,),
-    "status": (str,),
-    "learner": (dict, _NOTHING),
-    "error": (str, _NOTHING),
-    "together": (list, _NOTHING),
-    "seconds": (int, float, _NOTHING),
-    "steps": (int, float, _NOTHING),
-    "peak_memory": (int, float, _NOTHING),
-    "data": (dict, _NOTHING),
-    "rows": (dict, _NOTHING),
-    "saved": (str, _NOTHING),
-    "data_dir": (str, _NOTHING),
-    "versions": (dict, _NOTHING),
-    "machine": (dict, _NOTHING),
+# What run.json says, as far as it is read back.
+_DESCRIPTION: dict[str, Any] = {
+    "configuration": dict[str, Any],
+    "status": str,
+    "learner": dict[str, Any] | None,
+    "error": str | None,
+    "together": list[int] | None,
+    "seconds": float | None,
+    "steps": float | None,
+    "peak_memory": float | None,
+    "data": dict[str, str] | None,
+    "rows": dict[str, int | str] | None,
+    "saved": str | None,
+    "data_dir": str | None,
+    "versions": dict[str, Any] | None,
+    "machine": dict[str, Any] | None,
 }
-_CONFIGURATION: dict[str, tuple[type, ...]] = {
-    "stream": (str, _NOTHING),
-    "table": (dict, _NOTHING),
-    "options": (dict,),
-    "structure": (str,),
-    "adaptation": (str,),
-    "algorithm": (str,),
-    "epochs": (int, _NOTHING),
-    "every": (int, _NOTHING),
-    "settings": (dict,),
-    "seed": (int,),
+_CONFIGURATION: dict[str, Any] = {
+    "stream": str | None,
+    "table": dict[str, Any] | None,
+    "options": dict[str, Any],
+    "structure": str,
+    "adaptation": str,
+    "algorithm": str,
+    "epochs": int | None,
+    "every": int | None,
+    "settings": dict[str, Any],
+    "seed": int,
 }
 
 
@@ -163,26 +164,16 @@ def read_description(folder: Path) -> dict[str, Any]:
     """What run.json says, checked."""
     path = folder / "run.json"
     description = read_json(path)
-    _check_types(path, description, _DESCRIPTION, ("configuration", "status"))
-    _check_types(path, description["configuration"], _CONFIGURATION, tuple(_CONFIGURATION))
-    if not all(isinstance(seed, int) for seed in description.get("together") or []):
-        raise LoadError(f"{path} does not describe a run: together={description['together']!r}")
-    rows = description.get("rows")
-    if rows is not None and (set(rows) != {"size", "sha256"} or not isinstance(rows["size"], int)):
-        raise LoadError(f"{path} does not describe a run: rows={rows!r}")
+    try:
+        for name in _DESCRIPTION.keys() & {"configuration", "status", *description}:
+            read(_DESCRIPTION[name], description.get(name), name)
+        for name, hint in _CONFIGURATION.items():
+            read(hint, description["configuration"].get(name), name)
+        if description.get("rows") is not None:
+            read_fields({"size": int, "sha256": str}, description["rows"], "rows")
+    except ValueError as error:
+        raise LoadError(f"{path} does not describe a run: {error}") from error
     return description
-
-
-def _check_types(
-    path: Path, values: dict[str, Any], types: dict[str, tuple[type, ...]], needed: Sequence[str]
-) -> None:
-    absent = [name for name in needed if name not in values]
-    if absent:
-        raise LoadError(f"{path} does not describe a run: it has no {', '.join(absent)}")
-    for name, allowed in types.items():
-        value = values.get(name)
-        if name in values and (not isinstance(value, allowed) or isinstance(value, bool)):
-            raise LoadError(f"{path} does not describe a run: {name}={value!r:.100}")
 
 
 def diverged(folders: Iterable[Path]) -> dict[Path, str]:
@@ -235,7 +226,7 @@ def begin(
     if (folder / "run.json").is_file():
         description = readable(folder)
         _check_same(folder, description, wanted, learner)
-        check_data(folder, description, data)
+        check_data(folder, description.get("data"), data, description["status"] == DONE)
         return
     folder.mkdir(parents=True, exist_ok=True)
     description = {
@@ -262,9 +253,10 @@ def readable(folder: Path) -> dict[str, Any]:
         ) from error
 
 
-def check_data(folder: Path, description: dict[str, Any], now: dict[str, str] | None) -> None:
-    """Nothing is mixed: a run ends with the data that it began with. now: the fingerprint of each task."""
-    then = description.get("data")
+def check_data(
+    folder: Path, then: dict[str, str] | None, now: dict[str, str] | None, done: bool = False
+) -> None:
+    """Nothing is mixed: a run ends with the data that it began with. Both: the fingerprint of each task."""
     if then is None or now is None or list(then.items()) == list(now.items()):
         return
     changes = {
@@ -273,10 +265,10 @@ def check_data(folder: Path, description: dict[str, Any], now: dict[str, str] | 
         "is gone": [name for name in then if name not in now],
     }
     told = [f"task {_some(names)} {what}" for what, names in changes.items() if names]
-    ended = "finished with" if description["status"] == DONE else "began with"
+    began, order = "finished" if done else "began", "tasks are in another order"
     raise DataError(
-        f"{folder}: the data is not what the run {ended}: {'; '.join(told) or 'tasks are in another order'}. "
-        "Nothing was changed: give another folder for a new run, or the data as it was"
+        f"{folder}: the data is not what the run {began} with: {'; '.join(told) or order}. Nothing was "
+        "changed: give another folder for a new run, or the data as it was"
     )
 
 

@@ -39,7 +39,7 @@ from piaget.scoring.watch import EpochReport
 Tell = Callable[[Standing], None]
 
 
-@dataclass
+@dataclass(eq=False)
 class _Member:
     """One run of a cohort, in memory."""
 
@@ -139,7 +139,7 @@ def _train(runs: Sequence[_Member], every: int | None, tell: Tell | None) -> Non
     paths = [one.folder / "rows.csv" for one in runs]
     before = checkpoint.load(place, learners, streams, paths)
     for one, data in zip(runs, before.data if before else [], strict=False):
-        folder.check_data(one.folder, {"status": "running", "data": data}, one.data)
+        folder.check_data(one.folder, data, one.data)
     tracker = Tracker(len(streams[0]), before.done, before.seconds) if before else Tracker(len(streams[0]))
     files = [RowFile(path, before.rows[i] if before else None) for i, path in enumerate(paths)]
     for file in files:
@@ -278,8 +278,7 @@ class Keeper:
         return [one for one in self.runs if one.seed not in self.lost]
 
     def diverged(self, learner: Learner, error: Diverged) -> None:
-        """Its run ends here, with the last finite state. (If all this is killed before it is kept, it will
-        diverge again.)"""
+        """Its run ends here. (If all this is killed before it is kept, it will diverge again.)"""
         (one,) = (one for one in self.runs if one.learner is learner)
         self.lost[one.seed] = str(error)
         folder.note(one.folder, status=folder.DIVERGED, finished=folder.now(), error=str(error))

@@ -132,7 +132,8 @@ def _check_data(jobs: Sequence[Job], out: Path, trusted: Trusted) -> None:
             if job is not None:
                 del left[_data_of(job.configuration)]
                 stream = make_stream(job.configuration, begun.seed, job.data_dir, trusted)
-                folder.check_data(begun.path, begun.description, fingerprints(stream))
+                then, done = begun.description["data"], is_done(begun.path)
+                folder.check_data(begun.path, then, fingerprints(stream), done)
 
 
 def _data_of(configuration: Mapping[str, Any]) -> str:

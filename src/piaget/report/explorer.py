@@ -41,7 +41,7 @@ def open_run(run: ReportedRun, data_dir: str | None) -> OpenedRun:
     """A finished run with its learner, and those of its tasks that the learner knows."""
     learner = Learner.load(run.disk.saved_learner())
     stream = make_stream(run.configuration, run.seed, data_dir or run.description.get("data_dir"))
-    check_data(run.folder, run.description, fingerprints(stream))
+    check_data(run.folder, run.description.get("data"), fingerprints(stream), run.done)
     known = set(learner.tasks)
     tasks = [task for task in (stream[i] for i in range(len(stream))) if task.name in known]
     if not tasks:
