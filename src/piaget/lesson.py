@@ -15,7 +15,7 @@ from piaget.engine.stage import Idle, Stage, TaskData
 from piaget.engine.training import Learning, Trained
 from piaget.errors import NotFinite, SettingError
 from piaget.knowledge import lifecycle
-from piaget.knowledge.state import Progress, State, tensors
+from piaget.knowledge.state import Progress, State
 from piaget.method.schedule import StageKind
 from piaget.method.settings import Settings
 from piaget.scoring.scores import TaskNetwork
@@ -31,6 +31,7 @@ class Lesson:
         self.settings, self.state, self.watch = settings, state, watch
         self.epoch = 0  # of the task, the last one that was trained
         self.stage = "begin"  # it was in this stage
+        self.trained: Trained | None = None  # what came of that epoch, until the stage is over
 
     def initialize(self, pending: dict[str, Task]) -> Learning:
         """The initial tasks together. Numbers that are not finite end it with `Diverged`."""
@@ -100,9 +101,7 @@ class Lesson:
                     kind=kind,
                     settings=settings,
                     state=state,
-                    data=tuple(
-                        TaskData(state.records[t.name], *tensors(settings, t.train, t.scaling)) for t in tasks
-                    ),
+                    data=tuple(TaskData(state.records[t.name], t.train) for t in tasks),
                     done=kinds[: progress.epoch].count(kind),
                     epochs=kinds.count(kind),
                     epochs_on_task=len(kinds),
@@ -117,19 +116,20 @@ class Lesson:
         self.epoch = epoch = progress.epoch
         self.stage = stage.kind.name
         while epoch < end and not self._stops(progress):
-            trained = yield stage
+            self.trained = trained = yield stage
             self.epoch = epoch = epoch + 1
             assert trained is not None
             if not trained.finite:
                 raise NotFinite("parameters are not finite")
 
-            def refresh(trained: Trained = trained, at: int = epoch) -> None:
-                """Brings the state up to date."""
+            def refresh(at: int = epoch) -> None:
+                """Brings the state up to date. (Who keeps it does not keep the data that was trained on.)"""
                 if at != self.epoch:
                     raise SettingError(f"the report of epoch {at} cannot tell scores after that epoch")
                 if progress.epoch < at:
+                    assert self.trained is not None
                     with state.transaction():
-                        state.take(trained.update(), at)
+                        state.take(self.trained.update(), at)
                         if settings.stop.watches:
                             progress.gains = [*progress.gains, watch.gain(tasks)]
 
@@ -138,6 +138,7 @@ class Lesson:
             if watch.epoch(stage.kind.name, tasks, epoch, epochs, refresh):
                 refresh()
                 progress.stopped = True
+        self.trained = None
         if epoch < end:
             yield Idle(stage)
             watch.add(tasks[-1].name, epoch, stage.kind.name, "stopped", float(end - epoch))

@@ -51,8 +51,10 @@ class Banks:
         features: those that its encoder learns from, if not all. stacked: the components, (k, ...).
         """
         stage, model = self.stage, self.stage.settings.model
-        x = data.x if features is None else resize(data.x.flatten(1)[:, features], 1, self.size.features)
-        rows = Rows(targets(data.record.kind, data.y, self.size.outputs, x.dtype))
+        x, y = data.tensors(stage.settings)
+        if features is not None:
+            x = resize(x.flatten(1)[:, features], 1, self.size.features)
+        rows = Rows(targets(data.record.kind, y, self.size.outputs, x.dtype))
         if stage.encoder_learns:
             return rows._replace(x=x)
         with torch.no_grad():

@@ -53,7 +53,7 @@ def pays(stages: Sequence[Stage]) -> bool:
 
 def _enough(stage: Stage) -> bool:
     settings = stage.settings
-    largest = max(len(data.x) for data in stage.data) + sum(len(stored.y) for stored in stage.replay)
+    largest = max(len(data.split) for data in stage.data) + sum(len(stored.y) for stored in stage.replay)
     steps = math.ceil(largest / (settings.batch_size or largest))  # an epoch
     return settings.components.compiles_well and (
         stage.epochs * steps >= FEW_STEPS and stage.epochs_on_task * steps >= MANY_STEPS

@@ -80,7 +80,8 @@ class Layout:
         whole = settings.encoder.feature_weight is None or settings.optimizer.moves_without_gradient
         if "encoder" not in self.stage.trained or whole:
             return [None] * len(self.stage.data)
-        return [torch.nonzero(data.x.flatten(1).any(0)).flatten() for data in self.stage.data]
+        inputs = (data.tensors(settings)[0] for data in self.stage.data)
+        return [torch.nonzero(x.flatten(1).any(0)).flatten() for x in inputs]
 
     @cached_property
     def size(self) -> Size:
@@ -336,6 +337,21 @@ def _stacked_rows(banks: Sequence[Rows]) -> Rows:
         banks = [bank._replace(first=None) for bank in banks]
     rows = max(len(bank.targets.column) for bank in banks)
     return map_tree(lambda *t: torch.stack([resize(tensor, 0, rows) for tensor in t]), *banks)
+
+
+def views(together: Work, alone: Work, run: int) -> list[Part]:
+    """One run's parts as views of the stack: so its rows need not be kept twice."""
+
+    def bank(stack: Rows, own: Rows) -> Rows:
+        return map_tree(lambda t: t[run, : len(own.targets.column)], stack)
+
+    parts = []
+    for stack, own in zip(together.parts, alone.parts, strict=True):
+        reference = None
+        if stack.reference is not None and own.reference is not None:
+            reference = Reference(bank(stack.reference.bank, own.reference.bank), own.reference.fixed)
+        parts.append(replace(own, bank=bank(stack.bank, own.bank), reference=reference))
+    return parts
 
 
 def of_run(work: Work, run: int) -> Work:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from piaget.knowledge.state import State, TaskRecord
+from piaget.data.tasks import Split
+from piaget.knowledge.state import State, TaskRecord, tensors
 from piaget.method.adaptation import Stored
 from piaget.method.parameters import Role
 from piaget.method.schedule import StageKind
@@ -15,11 +16,14 @@ from piaget.method.settings import Settings
 
 @dataclass(frozen=True, eq=False)
 class TaskData:
-    """A task that learns: x (n, ...) and y (n,), as the learner computes."""
+    """A task that learns, and its training data as it was given: bytes take a quarter of the memory."""
 
     record: TaskRecord
-    x: Tensor
-    y: Tensor
+    split: Split
+
+    def tensors(self, settings: Settings) -> tuple[Tensor, Tensor]:
+        """x (n, ...) and y (n,), as the learner computes."""
+        return tensors(settings, self.split, self.record.scaling)
 
 
 @dataclass(frozen=True, eq=False)
