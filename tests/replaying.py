@@ -151,7 +151,7 @@ class Replayed:
         name = epoch["tasks"][which]
         number, task = self.order.index(name), self.tasks[name]
         rows = [(number, task.train.x[i], task.train.y[i]) for i in range(len(task.train))]
-        if part.bank.task is not None:
+        if part.banks[0].task is not None:
             for old in sorted(self.buffers):
                 x, y = self.buffers[old]
                 rows += [(old, x[i], y[i]) for i in range(len(x))]

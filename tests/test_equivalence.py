@@ -148,7 +148,7 @@ def test_fixed_encoder(monkeypatch):
     tasks = mixed_tasks(5)
     recording = record(monkeypatch, learner, tasks)
     monkeypatch.undo()
-    banks = [e["part"].bank for e in recording.epochs if e["name"] == "assimilation"]
+    banks = [e["part"].banks[0] for e in recording.epochs if e["name"] == "assimilation"]
     assert all(bank.first is not None for bank in banks)
     replayed = Replayed(learner, tasks, recording)
     own = replayed.learner.own

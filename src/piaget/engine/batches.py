@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 
 import torch
 from torch import Tensor
@@ -14,7 +15,7 @@ from piaget.engine.layout import Part
 from piaget.engine.loss import Rows
 from piaget.engine.noise import draw_bits, packed_bytes
 from piaget.engine.stage import Stage
-from piaget.method.trees import leaves, map_tree, rebuild, resize, rounded
+from piaget.method.trees import leaves, map_tree, resize, rounded
 from piaget.recording import observed
 
 NOISE_BLOCK = 2**25  # bytes of dropout bits drawn at a time
@@ -38,7 +39,8 @@ def draw_plan(stage: Stage, part: Part) -> Plan:
     """Draws one epoch of a run, for its own components and rows alone."""
     settings, state = stage.settings, stage.state
     generator, k, passes = state.generator, state.k, stage.passes
-    n = len(part.bank.targets.column)
+    (bank,) = part.banks
+    n = len(bank.targets.column)
     size = settings.batch_size or rounded(n, 2)
     steps = math.ceil(n / size)
     # All samples in one batch need no shuffling.
@@ -47,8 +49,8 @@ def draw_plan(stage: Stage, part: Part) -> Plan:
     weight = (torch.arange(steps * size) < n).view(steps, size)
     seen = part.fixed.visible[..., :k].cpu()
     current = torch.ones(steps, dtype=torch.bool)
-    if part.bank.task is not None:
-        whose = part.bank.task.cpu()[index]  # (S, B)
+    if bank.task is not None:
+        whose = bank.task.cpu()[index]  # (S, B)
         seen = (seen[whose] & weight[:, :, None]).any(1)  # (S, k)
         current = ((whose == 0) & weight).any(1)
     hidden = torch.tensor(passes)[:, None] & part.fixed.slot[:k].cpu()  # (P, k)
@@ -67,7 +69,7 @@ def _draw_for_adaptation(stage: Stage, part: Part, steps: int) -> tuple[Tensor |
     adaptation, generator = stage.settings.adaptation, stage.state.generator
     references = random = None
     if part.reference is not None:
-        stored = len(part.reference.bank.targets.column)
+        stored = len(part.reference.banks[0].targets.column)
         shape = (steps, len(stage.passes), adaptation.references)
         references = torch.randint(stored, shape, generator=generator)
     if adaptation.randoms and stage.kind.adapts:
@@ -138,7 +140,7 @@ class Epoch:
         ]
         self.touched = torch.stack(touched, 1)
         self.active = active[..., 0].double()
-        self.weight = mask.to(part.bank.targets.value.dtype)
+        self.weight = mask.to(part.banks[0].targets.value.dtype)
         self.references = self._for_passes([plan.references for plan in plans])
         self.random = self._for_passes([plan.random for plan in plans])
 
@@ -159,40 +161,34 @@ class Epoch:
 
     def batches(self) -> Iterator[Batch]:
         """Rows are taken for many steps at once: one large copy instead of many small ones."""
-        bank = self.part.bank
-        bytes_a_step = sum(
-            self.index[0].numel() * rows[0].numel() * rows.element_size() // (len(rows) if self.cohort else 1)
-            for rows in leaves(bank)
-        )
+        banks, reference = self.part.banks, self.part.reference
+        a_row = sum(rows[0].numel() * rows.element_size() for rows in leaves(banks[0]))
+        bytes_a_step = self.index[0].numel() * a_row
         block = max(1, ROWS_BLOCK // max(bytes_a_step, 1))
         for start in range(0, self.steps, block):
             index = self.index[start : start + block]
-            taken = [self._take(rows, index).unbind() for rows in leaves(bank)]
+            taken = self._take(banks, index)
+            beside = None
+            if reference is not None and self.references is not None:
+                beside = self._take(reference.banks, self.references[start : start + block])
             for i in range(len(index)):
                 s = start + i
                 yield Batch(
-                    rebuild(bank, (rows[i] for rows in taken)),
+                    map_tree(itemgetter(i), taken),
                     self.weight[s],
                     self.active[s],
                     self.touched[s],
                     partial(self._noise, s),
-                    self._reference(s),
+                    None if beside is None else map_tree(itemgetter(i), beside),
                     None if self.random is None else self.random[s],
                 )
 
-    def _take(self, bank: Tensor, index: Tensor) -> Tensor:
-        """Rows ([R,] n, ...) by index (S, [R,] B) -> (S, [R,] B, ...)."""
-        if self.cohort:
-            runs, n = bank.shape[:2]
-            bank = bank.flatten(0, 1)
-            index = index + torch.arange(0, runs * n, n, device=index.device)[:, None]
-        return bank.index_select(0, index.flatten()).view(*index.shape, *bank.shape[1:])
-
-    def _reference(self, step: int) -> Rows | None:
-        if self.references is None or self.part.reference is None:
-            return None
-        index = self.references[step]  # (P, [R,] references)
-        return map_tree(lambda rows: self._take(rows, index), self.part.reference.bank)
+    def _take(self, banks: Sequence[Rows], index: Tensor) -> Rows:
+        """Rows (n, ...) of each run by index (S, ..., [R,] B) -> (S, ..., [R,] B, ...)."""
+        if not self.cohort:
+            return _taken(banks[0], index)
+        taken = [_taken(bank, own) for bank, own in zip(banks, index.unbind(-2), strict=True)]
+        return map_tree(lambda *rows: torch.stack(rows, index.ndim - 2), *taken)
 
     def _noise(self, batch: int) -> Tensor:
         """The next packed bits of every run that has such a batch: ([R,] B, slots, bytes)."""
@@ -206,3 +202,9 @@ class Epoch:
             for bits in drawn
         ]
         return (torch.stack(padded) if self.cohort else padded[0]).to(self.device)
+
+
+def _taken(bank: Rows, index: Tensor) -> Rows:
+    """Rows (n, ...) by index (...) -> (..., ...)."""
+    flat = index.flatten()
+    return map_tree(lambda rows: rows.index_select(0, flat).view(*index.shape, *rows.shape[1:]), bank)

@@ -33,7 +33,7 @@ class Key(NamedTuple):
 class Reference(NamedTuple):
     """Stored samples that are drawn beside each batch."""
 
-    bank: Rows
+    banks: tuple[Rows, ...]  # of each run
     fixed: Fixed
 
 
@@ -45,14 +45,15 @@ class Part:
     keys: dict[Role, Key]  # which group of parameters plays each role
     trained: tuple[Role, ...]
     fixed: Fixed
-    bank: Rows  # (n, ...): a batch takes rows of it by index
+    banks: tuple[Rows, ...]  # of each run, (n, ...): a batch takes rows of it by index
     memory: Memory  # what the adaptation corrects gradients with
     reference: Reference | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """A stage as tensors. With several runs stacked, every tensor has a leading run axis."""
+    """A stage as tensors. With several runs stacked, every tensor has a leading run axis, except for the rows
+    that batches are drawn from: a second copy of them would take most of the memory."""
 
     groups: dict[Key, Tensors]
     slots: dict[Key, dict[str, Tensors]]  # the optimizer's, of the groups that learn
@@ -225,9 +226,9 @@ class Layout:
         fitting = [s for s in stage.references if self._entering(banks.past(s)) == shape]
         reference = None
         if corrects and fitting:
-            reference = Reference(banks.union(None, fitting), banks.fixed(record, fitting))
+            reference = Reference((banks.union(None, fitting),), banks.fixed(record, fitting))
         loss = BatchLoss(model, adaptation, tuple(model.shapes(tuple(record.input_shape))))
-        return Part(loss, keys, trained, fixed, bank, memory, reference)
+        return Part(loss, keys, trained, fixed, (bank,), memory, reference)
 
     # --- back -------------------------------------------------------------------------------------
 
@@ -309,14 +310,14 @@ def stacked(works: Sequence[Work]) -> Work:
         if part.reference is not None:
             references = [p.reference for p in together if p.reference is not None]
             reference = Reference(
-                _stacked_rows([r.bank for r in references]), stack(*(r.fixed for r in references))
+                tuple(bank for r in references for bank in r.banks), stack(*(r.fixed for r in references))
             )
         parts.append(
             replace(
                 part,
                 fixed=stack(*(p.fixed for p in together)),
                 memory=stack(*(p.memory for p in together)),
-                bank=_stacked_rows([p.bank for p in together]),
+                banks=_alike([bank for p in together for bank in p.banks]),
                 reference=reference,
             )
         )
@@ -330,28 +331,10 @@ def stacked(works: Sequence[Work]) -> Work:
     )
 
 
-def _stacked_rows(banks: Sequence[Rows]) -> Rows:
-    """Banks may have different numbers of rows (what is added is never drawn), and one may be too large for
-    `first`, which can be done without."""
-    if any(bank.first is None for bank in banks):
-        banks = [bank._replace(first=None) for bank in banks]
-    rows = max(len(bank.targets.column) for bank in banks)
-    return map_tree(lambda *t: torch.stack([resize(tensor, 0, rows) for tensor in t]), *banks)
-
-
-def views(together: Work, alone: Work, run: int) -> list[Part]:
-    """One run's parts as views of the stack: so its rows need not be kept twice."""
-
-    def bank(stack: Rows, own: Rows) -> Rows:
-        return map_tree(lambda t: t[run, : len(own.targets.column)], stack)
-
-    parts = []
-    for stack, own in zip(together.parts, alone.parts, strict=True):
-        reference = None
-        if stack.reference is not None and own.reference is not None:
-            reference = Reference(bank(stack.reference.bank, own.reference.bank), own.reference.fixed)
-        parts.append(replace(own, bank=bank(stack.bank, own.bank), reference=reference))
-    return parts
+def _alike(banks: Sequence[Rows]) -> tuple[Rows, ...]:
+    """One run's bank may be too large for `first`, which can be done without."""
+    every = all(bank.first is not None for bank in banks)
+    return tuple(bank if every else bank._replace(first=None) for bank in banks)
 
 
 def of_run(work: Work, run: int) -> Work:

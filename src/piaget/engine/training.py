@@ -18,7 +18,7 @@ from torch import Tensor
 from piaget.engine.banks import Size
 from piaget.engine.batches import Batch, Epoch, Plan, draw_plan, empty_plan
 from piaget.engine.compiled import Compiled, compiled, pays
-from piaget.engine.layout import Layout, Part, of_run, stacked, views
+from piaget.engine.layout import Layout, Part, of_run, stacked
 from piaget.engine.stage import Idle, Stage
 from piaget.engine.step import Inputs, Standing, Step
 from piaget.errors import Diverged
@@ -160,12 +160,8 @@ class Training:
         self.stages, self.cohort = stages, len(stages) > 1
         self.layouts = [Layout(stage) for stage in stages]
         self.size = Size.of([layout.size for layout in self.layouts])
-        works = [layout.work(self.size) for layout in self.layouts]
-        self.work = stacked(works) if self.cohort else works[0]
-        # Of each run: what it draws from.
-        self.parts = [
-            views(self.work, work, run) if self.cohort else work.parts for run, work in enumerate(works)
-        ]
+        self.works = [layout.work(self.size) for layout in self.layouts]
+        self.work = stacked(self.works) if self.cohort else self.works[0]
         self.compile = pays(stages)
         counts = self.work.counts
         self.rate = torch.zeros_like(counts.sum(-1, keepdim=True))  # ([R,] 1)
@@ -277,8 +273,8 @@ class Training:
     def _plans(self, active: Sequence[bool]) -> list[list[Plan]]:
         """Of each run, of each part. A run that waits draws nothing."""
         drawn = [
-            [draw_plan(stage, part) for part in parts] if draws else []
-            for stage, parts, draws in zip(self.stages, self.parts, active, strict=True)
+            [draw_plan(stage, part) for part in work.parts] if draws else []
+            for stage, work, draws in zip(self.stages, self.works, active, strict=True)
         ]
         idle = [empty_plan(plan) for plan in next(filter(None, drawn))]
         return [plans or idle for plans in drawn]
