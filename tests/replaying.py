@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -41,19 +40,19 @@ def record(monkeypatch, learner: piaget.Learner, tasks: Sequence[Complete]) -> R
 
     def observe(event, value, **about):
         if event == "plan":
-            stage, count = about["stage"], len(value.index) * len(about["stage"].passes)
-            noise = list(islice(value.noise or [], count))
+            stage = about["stage"]
+            blocks = list(value.noise or [])
             recording.epochs.append(
                 {
                     "name": stage.kind.name,
                     "tasks": [data.record.name for data in stage.data],
                     "part": about["part"],
                     "plan": value,
-                    "noise": noise,
+                    "noise": [bits for block in blocks for bits in block],
                     "passes": stage.passes,
                 }
             )
-            return replace(value, noise=iter(noise) if value.noise is not None else None)
+            return replace(value, noise=iter(blocks) if value.noise is not None else None)
         if event == "begin":
             recording.begun.append(
                 {

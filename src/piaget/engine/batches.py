@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from operator import itemgetter
 
 import torch
 from torch import Tensor
 
 from piaget.engine.layout import Part
-from piaget.engine.loss import Rows
-from piaget.engine.noise import draw_bits, packed_bytes
+from piaget.engine.loss import Noise, Rows
+from piaget.engine.noise import draw_bits, packed_bytes, unpack
 from piaget.engine.stage import Stage
+from piaget.engine.step import Inputs
 from piaget.method.trees import leaves, map_tree, resize, rounded
 from piaget.recording import observed
 
 NOISE_BLOCK = 2**25  # bytes of dropout bits drawn at a time
 ROWS_BLOCK = 2**22  # bytes of rows taken at a time: what stays in a processor's cache
+BITS_BLOCK = 64  # passes whose bits are put together at a time
+MASKS_BLOCK = 2**20  # bytes of dropout multipliers unpacked at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +32,7 @@ class Plan:
     weight: Tensor  # (S, B) bool: False for padding
     components: Tensor  # (S, P, k): those that some sample of the batch may use
     current: Tensor  # (S,): does the batch hold a sample of the current task?
-    noise: Iterator[Tensor] | None  # S * P packed dropout bits (B, slots, bytes); None without dropout
+    noise: Iterator[Tensor] | None  # packed dropout bits (n, B, slots, bytes), of S * P in all; None: without
     references: Tensor | None  # (S, P, references): rows of the stored samples beside each batch
     random: Tensor | None  # (S, P, randoms)
 
@@ -80,10 +82,10 @@ def _draw_for_adaptation(stage: Stage, part: Part, steps: int) -> tuple[Tensor |
 def _draw_noise(
     generator: torch.Generator, steps: int, shape: tuple[int, int, int], dropout: float
 ) -> Iterator[Tensor]:
-    """Packed bits for each step, a block of steps at a time."""
+    """Packed bits of a block of steps at a time."""
     block = max(1, NOISE_BLOCK // math.prod(shape))
     for start in range(0, steps, block):
-        yield from draw_bits(generator, (min(block, steps - start), *shape), dropout)
+        yield draw_bits(generator, (min(block, steps - start), *shape), dropout)
 
 
 def empty_plan(plan: Plan) -> Plan:
@@ -101,13 +103,14 @@ def empty_plan(plan: Plan) -> Plan:
 class Batch:
     """One batch of all runs. With several of them, tensors have a run axis [R]."""
 
-    rows: Rows
-    weight: Tensor  # ([R,] B): 1, or 0 for padding
     active: Tensor  # ([R]): 1, or 0 for a run that has no such batch
-    touched: Tensor  # (P, [R,] n): which groups of parameters move in each pass, as they are counted
-    noise: Callable[[], Tensor]  # the next packed dropout bits
-    reference: Rows | None  # (P, [R,] references, ...): stored samples beside it
-    random: Tensor | None  # (P, [R,] randoms)
+    known: Sequence[list[Tensor]]  # of each pass: the leaves of its inputs, but for the noise
+    forms: Sequence[Inputs]  # of each pass
+    noise: Iterator[Noise]  # of each pass, in turn
+
+    def inputs(self, number: int) -> list[Tensor]:
+        """The leaves of a pass's inputs; the passes are taken one after the other."""
+        return [*self.known[number], *next(self.noise)]
 
 
 class Epoch:
@@ -118,7 +121,7 @@ class Epoch:
         part: Part,
         plans: Sequence[Plan],
         slots: int,
-        noise_slots: int,
+        noise_slots: Sequence[int],  # of each pass
         cohort: bool,
         moves: Sequence[Sequence[str]],  # of each pass and group: what moves it
     ) -> None:
@@ -131,14 +134,12 @@ class Epoch:
         components = self._gather([plan.components for plan in plans], (2, slots)).movedim(-2, 1)
         current = self._gather([plan.current for plan in plans])[..., None]
         active = mask.any(-1)[..., None]
-        # (S, [R,] n) of each pass -> (S, P, [R,] n)
         signs = {"current": current, "active": active, "never": torch.zeros_like(active)}
         nothing = active[..., :0]
-        touched = [
+        self.touched = [  # of each pass, (S, [R,] n): which groups of parameters move, as they are counted
             torch.cat([nothing, *(components[:, p] if m == "components" else signs[m] for m in of_pass)], -1)
             for p, of_pass in enumerate(moves)
         ]
-        self.touched = torch.stack(touched, 1)
         self.active = active[..., 0].double()
         self.weight = mask.to(part.banks[0].targets.value.dtype)
         self.references = self._for_passes([plan.references for plan in plans])
@@ -161,27 +162,30 @@ class Epoch:
 
     def batches(self) -> Iterator[Batch]:
         """Rows are taken for many steps at once: one large copy instead of many small ones."""
-        banks, reference = self.part.banks, self.part.reference
+        banks, reference, noise = self.part.banks, self.part.reference, self._noise()
         a_row = sum(rows[0].numel() * rows.element_size() for rows in leaves(banks[0]))
-        bytes_a_step = self.index[0].numel() * a_row
-        block = max(1, ROWS_BLOCK // max(bytes_a_step, 1))
+        block = max(1, ROWS_BLOCK // max(self.index[0].numel() * a_row, 1))
+        active = self.active.unbind()
         for start in range(0, self.steps, block):
-            index = self.index[start : start + block]
-            taken = self._take(banks, index)
-            beside = None
+            steps = slice(start, start + block)
+            rows, beside = self._take(banks, self.index[steps]), None
             if reference is not None and self.references is not None:
-                beside = self._take(reference.banks, self.references[start : start + block])
-            for i in range(len(index)):
-                s = start + i
-                yield Batch(
-                    map_tree(itemgetter(i), taken),
-                    self.weight[s],
-                    self.active[s],
-                    self.touched[s],
-                    partial(self._noise, s),
-                    None if beside is None else map_tree(itemgetter(i), beside),
-                    None if self.random is None else self.random[s],
-                )
+                beside = self._take(reference.banks, self.references[steps])  # (S, P, [R,] references, ...)
+            forms = [self._inputs(p, steps, rows, beside) for p in range(len(self.touched))]
+            flat = [[leaf.unbind() for leaf in leaves(form)] for form in forms]
+            for i, running in enumerate(active[steps]):
+                yield Batch(running, [[leaf[i] for leaf in of_pass] for of_pass in flat], forms, noise)
+
+    def _inputs(self, number: int, steps: slice, rows: Rows, beside: Rows | None) -> Inputs:
+        """The inputs of one pass of these steps, (S, ...), but for the noise."""
+        return Inputs(
+            rows=rows,
+            weight=self.weight[steps],
+            touched=self.touched[number][steps],
+            random=None if self.random is None else self.random[steps, number],
+            reference=None if beside is None else map_tree(lambda t: t[:, number], beside),
+            noise=(),
+        )
 
     def _take(self, banks: Sequence[Rows], index: Tensor) -> Rows:
         """Rows (n, ...) of each run by index (S, ..., [R,] B) -> (S, ..., [R,] B, ...)."""
@@ -190,18 +194,45 @@ class Epoch:
         taken = [_taken(bank, own) for bank, own in zip(banks, index.unbind(-2), strict=True)]
         return map_tree(lambda *rows: torch.stack(rows, index.ndim - 2), *taken)
 
-    def _noise(self, batch: int) -> Tensor:
-        """The next packed bits of every run that has such a batch: ([R,] B, slots, bytes)."""
+    def _noise(self) -> Iterator[Noise]:
+        """The dropout multipliers ([R,] B, slots, *shape) of every pass of every batch.
+
+        Bits are drawn only when a run needs them, since all parts of a stage draw from its generator; those
+        that are there are unpacked for as many passes as fit a cache.
+        """
         if self.plans[0].noise is None:
-            shape = (*self.index[0].shape, self.noise_slots, 0)
-            return torch.zeros(shape, dtype=torch.uint8, device=self.device)
-        drawn = [next(plan.noise) if plan.noise and batch < len(plan.index) else None for plan in self.plans]
-        like = next(bits for bits in drawn if bits is not None)
-        padded = [
-            resize(resize(like[:0] if bits is None else bits, 1, self.noise_slots), 0, self.width)
-            for bits in drawn
-        ]
-        return (torch.stack(padded) if self.cohort else padded[0]).to(self.device)
+            yield from itertools.repeat(())
+        kind, shapes = self.part.loss.model.components, self.part.loss.shapes[1:]
+        numbers = self.index[0].numel() * max(self.noise_slots) * sum(map(math.prod, shapes))
+        most = max(1, MASKS_BLOCK // (numbers * self.weight.element_size()))
+        passes, used = len(self.noise_slots), 0
+        for bits in self._bits():
+            for some in bits.split(most):
+                masks: list[Noise] = [()] * len(some)
+                for first in range(min(passes, len(some))):
+                    slots = self.noise_slots[(used + first) % passes]
+                    unpacked = unpack(some[first::passes, ..., :slots, :], shapes, kind, self.weight.dtype)
+                    masks[first::passes] = zip(*(depth.unbind() for depth in unpacked), strict=True)
+                used += len(some)
+                yield from masks
+
+    def _bits(self) -> Iterator[Tensor]:
+        """The packed bits of all runs, padded, of some passes at a time: (n, [R,] B, slots, bytes)."""
+        sources = [plan.noise or iter(()) for plan in self.plans]
+        size = packed_bytes(self.part.loss.shapes[1:])
+        drawn = [torch.zeros(0, 0, 0, size, dtype=torch.uint8)] * len(sources)  # and not yet used
+        while True:
+            drawn = [b if len(b) else next(source, b) for b, source in zip(drawn, sources, strict=True)]
+            there = [len(bits) for bits in drawn if len(bits)]
+            if not there:
+                return
+            n = min(BITS_BLOCK, *there)
+            padded = [
+                resize(resize(resize(bits[:n], 2, max(self.noise_slots)), 1, self.width), 0, n)
+                for bits in drawn
+            ]
+            drawn = [bits[n:] for bits in drawn]
+            yield (torch.stack(padded, 1) if self.cohort else padded[0]).to(self.device)
 
 
 def _taken(bank: Rows, index: Tensor) -> Rows:

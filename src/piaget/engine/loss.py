@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from piaget.engine.noise import unpack
 from piaget.errors import SettingError
 from piaget.method.adaptation import Adaptation, Replayed
 from piaget.method.components import Shape
@@ -18,6 +17,7 @@ from piaget.method.parameters import Params, Role, SharedParams, TaskParams
 from piaget.method.trees import Tensors, map_tree
 
 Groups = dict[Role, Tensors]  # all parameters of a network, by role; `candidate` only while one is tried
+Noise = tuple[Tensor, ...]  # per depth the dropout multipliers (B, k, *shape); empty: no dropout
 
 
 class Rows(NamedTuple):
@@ -48,11 +48,10 @@ class BatchLoss:
     adaptation: Adaptation
     shapes: tuple[Shape, ...]  # what enters each depth, and what leaves the last one
     hide: bool = False  # the candidate
-    drops: bool = True  # with dropout
 
-    def __call__(self, groups: Groups, fixed: Fixed, rows: Rows, weight: Tensor, noise: Tensor) -> Tensor:
-        """weight: (B,) 1, or 0 for padding. noise: packed dropout bits."""
-        out, form = self.outputs(groups, fixed, rows, noise, weight.dtype)
+    def __call__(self, groups: Groups, fixed: Fixed, rows: Rows, weight: Tensor, noise: Noise) -> Tensor:
+        """weight: (B,) 1, or 0 for padding. noise: of the components that are computed."""
+        out, form = self.outputs(groups, fixed, rows, noise)
         losses = sample_losses(out, rows.targets, form)
         if rows.task is not None and self.adaptation.has_losses:
             replayed = Replayed(rows.task > 0, rows.fields, rows.targets, form)
@@ -64,16 +63,14 @@ class BatchLoss:
             losses = changed
         return (losses * weight).sum() / weight.sum().clamp(min=1)
 
-    def outputs(
-        self, groups: Groups, fixed: Fixed, rows: Rows, noise: Tensor, dtype: torch.dtype
-    ) -> tuple[Tensor, OutputForm]:
+    def outputs(self, groups: Groups, fixed: Fixed, rows: Rows, noise: Noise) -> tuple[Tensor, OutputForm]:
         """The outputs (B, columns) of a batch, and their form."""
         model = self.model
         if self.hide:
-            groups, fixed, rows, noise = self._without_last(groups, fixed, rows, noise)
+            groups, fixed, rows = self._without_last(groups, fixed, rows)
         slot = fixed.slot
         visible = fixed.visible & ~slot if self.hide else fixed.visible
-        keep = self._keep(noise, dtype)
+        keep = noise or [None] * model.depth
         params = Params(
             groups["components"],
             TaskParams(groups["encoder"], groups["structure"], groups["decoder"]),
@@ -94,9 +91,7 @@ class BatchLoss:
         form = map_tree(lambda t: t[whose], fixed.form)
         return model.forward(params, h, keep, visible[whose], mixed=True), form
 
-    def _without_last(
-        self, groups: Groups, fixed: Fixed, rows: Rows, noise: Tensor
-    ) -> tuple[Groups, Fixed, Rows, Tensor]:
+    def _without_last(self, groups: Groups, fixed: Fixed, rows: Rows) -> tuple[Groups, Fixed, Rows]:
         """The last slot is the candidate's, or nobody's: hidden, it need not be computed."""
         structure, k = self.model.structure, fixed.visible.shape[-1] - 1
 
@@ -111,12 +106,7 @@ class BatchLoss:
             fixed = fixed._replace(past=fixed.past._replace(structure=cut(fixed.past.structure, 1)))
         if rows.first is not None:
             rows = rows._replace(first=rows.first[:, :k])
-        return groups, fixed, rows, noise[:, : structure.noise_slots(k)]
-
-    def _keep(self, noise: Tensor, dtype: torch.dtype) -> list[Any]:
-        if self.model.components.dropout == 0 or not self.drops:
-            return [None] * self.model.depth
-        return unpack(noise, self.shapes[1:], self.model.components, dtype)
+        return groups, fixed, rows
 
     def _entering(self, params: Params, rows: Rows) -> Tensor:
         """What enters depth 0."""

@@ -1,8 +1,8 @@
 """Randomness of one run, drawn outside the learning step and handed in as tensors.
 
-Dropout needs one random bit a unit: the bits are drawn as bytes (packed eight to one) for a
-whole epoch, and unpacked in the step. A run draws only for its own components and batches, so
-it gets the same bits alone, in a cohort, and after a resume.
+Dropout needs one random bit a unit: the bits are drawn as bytes (packed eight to one) for many steps, and
+unpacked for a few. A run draws only for its own components and batches, so it gets the same bits alone, in
+a cohort, and after a resume.
 """
 
 from __future__ import annotations
@@ -39,13 +39,20 @@ def _table(dropout: float, dtype: torch.dtype, device: torch.device) -> Tensor:
 
 
 def unpack(packed: Tensor, shapes: Sequence[Shape], kind: Components, dtype: torch.dtype) -> list[Tensor]:
-    """Packed bits (B, k, bytes) -> per depth the dropout multipliers (B, k, *shape)."""
+    """Packed bits (..., k, bytes) -> per depth the dropout multipliers (..., k, *shape).
+
+    Those of a depth lie together in memory, in the order in which outputs do: else a compiled step would
+    have to divide, to find the multiplier of each output.
+    """
     # One look-up of eight numbers a byte, instead of shifting, masking, converting and scaling.
     table = _table(kind.dropout, dtype, packed.device)
-    keep = torch.nn.functional.embedding(packed.int(), table).flatten(-2)
-    sizes = [math.prod(shape) for shape in shapes]
-    found = []
-    for part, shape in zip(keep[..., : sum(sizes)].split(sizes, -1), shapes, strict=True):
+    found, start = [], 0
+    for shape in shapes:
+        end = start + math.prod(shape)
+        some = packed[..., start // 8 : math.ceil(end / 8)].int()
+        keep = table.index_select(0, some.flatten()).view(*packed.shape[:-1], -1)
+        keep = keep.narrow(-1, start % 8, end - start).contiguous()
         order = kind.in_memory(torch.empty(shape, device="meta")).shape
-        found.append(kind.from_memory(part.unflatten(-1, order)) if shape else part[..., 0])
+        found.append(kind.from_memory(keep.unflatten(-1, order)) if shape else keep[..., 0])
+        start = end
     return found

@@ -8,13 +8,13 @@ elementwise, so it takes tensors with or without a run axis as they are, and wri
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from piaget.engine.loss import BatchLoss, Fixed, Groups, Rows, check_hook
+from piaget.engine.loss import BatchLoss, Fixed, Groups, Noise, Rows, check_hook
 from piaget.errors import SettingError
 from piaget.method.adaptation import Correction, Memory, StepContext
 from piaget.method.batching import explained
@@ -32,6 +32,8 @@ class Standing(NamedTuple):
     slots: dict[Role, dict[str, Tensors]]  # the optimizer's, of the same roles
     counts: Tensor  # (n,): how often each of them was updated
     totals: Tensors  # what the adaptation counts
+    rate: Tensor  # ([R,] 1): the learning rate
+    steps: Tensor  # ([R]): how many steps came before
     frozen: Groups
     fixed: Fixed
     memory: Memory
@@ -43,12 +45,10 @@ class Inputs(NamedTuple):
 
     rows: Rows  # the batch
     weight: Tensor  # (B,): 1, or 0 for padding
-    noise: Tensor  # packed dropout bits
     touched: Tensor  # (n,) bool: what moves, of the shape of the counts
-    rate: Tensor  # ([R,] 1): the learning rate
-    step: Tensor | None  # ([R]): how many steps came before, where gradients are corrected
     random: Tensor | None  # for the adaptation
     reference: Rows | None  # stored samples beside the batch
+    noise: Noise  # dropout multipliers
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,8 @@ class Step:
             standing.memory,
             self._reference(standing, inputs),
             standing.fixed,
-            inputs._replace(touched=inputs.weight, rate=inputs.weight),  # which it is not shown
+            inputs,
+            standing.steps,
         )
         correction = over_runs(self._correct, *args) if self.cohort else self._correct(*args)
         for name, total in standing.totals.items():  # a run without a batch counts nothing
@@ -104,12 +105,10 @@ class Step:
         if rows is None or fixed is None:
             return None
         weight = torch.ones_like(rows.targets.value)
-        noise = inputs.noise.new_zeros(*weight.shape, inputs.noise.shape[-2], 0)
         learns: Groups = {"components": standing.trained["components"]}
         others = {r: g for r, g in (standing.trained | standing.frozen).items() if r not in learns}
-        loss = replace(self.loss, drops=False)
-        batch = (fixed, rows, weight, noise)
-        gradient, value = gradients(loss, learns, others, *batch, cohort=self.cohort)
+        batch = (fixed, rows, weight, ())
+        gradient, value = gradients(self.loss, learns, others, *batch, cohort=self.cohort)
         return gradient["components"], value.detach()
 
     def _correct(
@@ -120,13 +119,13 @@ class Step:
         reference: tuple[Tensors, Tensor] | None,
         fixed: Fixed,
         inputs: Inputs,
+        step: Tensor,
     ) -> Correction:
         """The adaptation's correction of one run's gradient."""
         rows, weight, noise, loss = inputs.rows, inputs.weight, inputs.noise, self.loss
-        assert inputs.step is not None
 
         def outputs(components: Tensors) -> Tensor:
-            return loss.outputs(groups | {"components": components}, fixed, rows, noise, weight.dtype)[0]
+            return loss.outputs(groups | {"components": components}, fixed, rows, noise)[0]
 
         context = StepContext(
             components=groups["components"],
@@ -138,7 +137,7 @@ class Step:
             targets=rows.targets,
             task=rows.task,
             weight=weight,
-            step=inputs.step,
+            step=step,
             random=NOTHING if inputs.random is None else inputs.random,
             loss=lambda components: loss(groups | {"components": components}, fixed, rows, weight, noise),
             outputs=outputs,
@@ -150,7 +149,7 @@ class Step:
                 f"{type(part).__name__}.correct returned a {type(correction).__name__}; expected a Correction"
             )
         check_hook(part, "correct", correction.gradient, gradient)
-        check_hook(part, "correct", dict(correction.counts), dict.fromkeys(part.counts, inputs.step))
+        check_hook(part, "correct", dict(correction.counts), dict.fromkeys(part.counts, step))
         return correction
 
     # --- the update ---------------------------------------------------------------------------------
@@ -160,7 +159,7 @@ class Step:
         optimizer, counts = self.optimizer, standing.counts
         live = inputs.touched.to(torch.float64)
         counts.add_(live)
-        factors = optimizer.factors(live, counts.clamp(min=1), inputs.rate)  # an untouched count may be 0
+        factors = optimizer.factors(live, counts.clamp(min=1), standing.rate)  # an untouched count may be 0
         dtype = next((p.dtype for p in leaves(standing.trained)), torch.float32)
         every = torch.stack(factors).to(dtype).unbind() if factors else ()
         for role, start, end in self.places:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor
 
 from piaget.engine.banks import Size
 from piaget.engine.batches import Batch, Epoch, Plan, draw_plan, empty_plan
@@ -25,7 +24,7 @@ from piaget.errors import Diverged
 from piaget.knowledge.state import Update
 from piaget.method.optimizer import ConstantRate
 from piaget.method.parameters import TASK_ROLES, Role
-from piaget.method.trees import leaves, map_tree
+from piaget.method.trees import leaves, rebuild
 from piaget.scoring.rows import Row
 
 
@@ -190,6 +189,8 @@ class Training:
             slots={role: work.slots[part.keys[role]] for role in learning},
             counts=work.counts,
             totals=work.totals,
+            rate=self.rate,
+            steps=self.steps,
             frozen={role: tensors for role, tensors in params.items() if role not in learning},
             fixed=part.fixed,
             memory=part.memory,
@@ -208,7 +209,7 @@ class Training:
         )
         roles = {part.keys[role]: role for role in learning}
         moves = [MOVES.get(roles[key], "active") if key in roles else "never" for key in work.places]
-        return Pass(step, standing, moves, self.rate, self.steps, self.compile)
+        return Pass(step, standing, moves, self.compile)
 
     # --- an epoch ---------------------------------------------------------------------------------
 
@@ -261,7 +262,8 @@ class Training:
             before = [float(stage.done * count) for stage, count in steps]
             self.steps.copy_(torch.tensor(before if self.cohort else before[0], dtype=torch.float64))
         slots = self.size.slots
-        noise_slots = self.stages[0].settings.structure.noise_slots(slots)
+        structure = self.stages[0].settings.structure
+        noise_slots = [structure.noise_slots(slots - hide) for hide in self.stages[0].passes]
         epochs = [
             Epoch(part, plans, slots, noise_slots, self.cohort, [one.moves for one in passes]).batches()
             for part, plans, passes in zip(
@@ -297,39 +299,28 @@ MOVES: dict[Role, str] = {"components": "components", **dict.fromkeys(TASK_ROLES
 class Pass:
     """A step with what stays the same; as machine code, if it is to be and can be compiled."""
 
-    def __init__(
-        self, step: Step, standing: Standing, moves: list[str], rate: Tensor, steps: Tensor, compile: bool
-    ) -> None:
-        self.step, self.standing, self.moves, self.rate, self.steps = step, standing, moves, rate, steps
-        self.compile = compile
+    def __init__(self, step: Step, standing: Standing, moves: list[str], compile: bool) -> None:
+        self.step, self.standing, self.moves, self.compile = step, standing, moves, compile
         self.code: Compiled | None = None  # made when the first batch shows its form
+        self.flat = list(leaves(standing))
         self.batch: Batch | None = None
 
     def __call__(self, batch: Batch, number: int) -> None:
         if batch is not self.batch:  # else all epochs are alike, and it is the only one
-            self.batch, self.inputs = batch, self._inputs(batch, number)
-            if self.compile:
-                with torch.enable_grad():
-                    self.code, self.compile = compiled(self.step, (self.standing, self.inputs)), False
-                self.flat = list(leaves(self.standing))
-            if self.code is not None:
-                self.all = [*self.flat, *leaves(self.inputs)]
-        if self.code is None:
-            with torch.enable_grad():  # whoever called may have it off
-                self.step(self.standing, self.inputs)
+            self.batch, self.inputs = batch, batch.inputs(number)
+        if self.compile:
+            with torch.enable_grad():
+                self.code, self.compile = compiled(self.step, self._arguments(batch, number)), False
+        if self.code is not None:
+            self.code([*self.flat, *self.inputs])
         else:
-            self.code(self.all)
+            with torch.enable_grad():  # whoever called may have it off
+                self.step(*self._arguments(batch, number))
         if self.step.corrects:
-            self.steps.add_(batch.active)
+            self.standing.steps.add_(batch.active)
 
-    def _inputs(self, batch: Batch, number: int) -> Inputs:
-        return Inputs(
-            rows=batch.rows,
-            weight=batch.weight,
-            noise=batch.noise(),
-            touched=batch.touched[number],
-            rate=self.rate,
-            step=self.steps if self.step.corrects else None,
-            random=None if batch.random is None or not self.step.corrects else batch.random[number],
-            reference=None if batch.reference is None else map_tree(lambda t: t[number], batch.reference),
-        )
+    def _arguments(self, batch: Batch, number: int) -> tuple[Standing, Inputs]:
+        """As trees, what machine code gets as leaves."""
+        known = len(batch.known[number])
+        inputs = rebuild(batch.forms[number], self.inputs[:known])
+        return self.standing, inputs._replace(noise=tuple(self.inputs[known:]))
