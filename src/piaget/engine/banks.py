@@ -100,7 +100,7 @@ class Banks:
             model.resized(r.params, self.size.slots, self.size.outputs)._replace(encoder={}) for r in past
         ]
         params = map_tree(lambda *t: torch.stack(t), *table)
-        rows = max(8, rounded(len(past), 1))  # those that are added are never asked for
+        rows = max(32, rounded(len(past), 1))  # those that are added are never asked for
         fixed = Fixed(
             slot,
             resize(visible, 0, 1 + rows),

@@ -14,7 +14,7 @@ from piaget.engine.layout import Part
 from piaget.engine.loss import Noise, Rows
 from piaget.engine.noise import draw_bits, packed_bytes, unpack
 from piaget.engine.stage import Stage
-from piaget.engine.step import Inputs
+from piaget.engine.step import Draws, Inputs
 from piaget.method.trees import leaves, map_tree, resize, rounded
 from piaget.recording import observed
 
@@ -104,13 +104,8 @@ class Batch:
     """One batch of all runs. With several of them, tensors have a run axis [R]."""
 
     active: Tensor  # ([R]): 1, or 0 for a run that has no such batch
-    known: Sequence[list[Tensor]]  # of each pass: the leaves of its inputs, but for the noise
-    forms: Sequence[Inputs]  # of each pass
-    noise: Iterator[Noise]  # of each pass, in turn
-
-    def inputs(self, number: int) -> list[Tensor]:
-        """The leaves of a pass's inputs; the passes are taken one after the other."""
-        return [*self.known[number], *next(self.noise)]
+    inputs: list[Tensor]  # the leaves of the step's inputs
+    form: Inputs  # a tree of the same form
 
 
 class Epoch:
@@ -165,26 +160,27 @@ class Epoch:
         banks, reference, noise = self.part.banks, self.part.reference, self._noise()
         a_row = sum(rows[0].numel() * rows.element_size() for rows in leaves(banks[0]))
         block = max(1, ROWS_BLOCK // max(self.index[0].numel() * a_row, 1))
-        active = self.active.unbind()
         for start in range(0, self.steps, block):
             steps = slice(start, start + block)
             rows, beside = self._take(banks, self.index[steps]), None
             if reference is not None and self.references is not None:
                 beside = self._take(reference.banks, self.references[steps])  # (S, P, [R,] references, ...)
-            forms = [self._inputs(p, steps, rows, beside) for p in range(len(self.touched))]
-            flat = [[leaf.unbind() for leaf in leaves(form)] for form in forms]
-            for i, running in enumerate(active[steps]):
-                yield Batch(running, [[leaf[i] for leaf in of_pass] for of_pass in flat], forms, noise)
+            known = Inputs(rows, self.weight[steps], ())
+            draws = [self._draws(p, steps, beside) for p in range(len(self.touched))]
+            flat, *flat_draws = ([leaf.unbind() for leaf in leaves(tree)] for tree in (known, *draws))
+            for i, active in enumerate(self.active[steps].unbind()):
+                inputs, masks = [leaf[i] for leaf in flat], [next(noise) for _ in draws]
+                for of_pass, mask in zip(flat_draws, masks, strict=True):
+                    inputs += [*(leaf[i] for leaf in of_pass), *mask]
+                new = (one._replace(noise=mask) for one, mask in zip(draws, masks, strict=True))
+                yield Batch(active, inputs, known._replace(draws=tuple(new)))
 
-    def _inputs(self, number: int, steps: slice, rows: Rows, beside: Rows | None) -> Inputs:
-        """The inputs of one pass of these steps, (S, ...), but for the noise."""
-        return Inputs(
-            rows=rows,
-            weight=self.weight[steps],
+    def _draws(self, number: int, steps: slice, beside: Rows | None) -> Draws:
+        """What is new in one pass of these steps, (S, ...), but for the noise."""
+        return Draws(
             touched=self.touched[number][steps],
             random=None if self.random is None else self.random[steps, number],
             reference=None if beside is None else map_tree(lambda t: t[:, number], beside),
-            noise=(),
         )
 
     def _take(self, banks: Sequence[Rows], index: Tensor) -> Rows:

@@ -8,7 +8,7 @@ elementwise, so it takes tensors with or without a run axis as they are, and wri
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
@@ -40,25 +40,32 @@ class Standing(NamedTuple):
     reference: Fixed | None  # what goes with reference samples
 
 
+class Draws(NamedTuple):
+    """What is new in each pass of a step."""
+
+    touched: Tensor  # (n,) bool: what moves, of the shape of the counts
+    random: Tensor | None = None  # for the adaptation
+    reference: Rows | None = None  # stored samples beside the batch
+    noise: Noise = ()  # dropout multipliers
+
+
 class Inputs(NamedTuple):
     """What is new in each step."""
 
     rows: Rows  # the batch
     weight: Tensor  # (B,): 1, or 0 for padding
-    touched: Tensor  # (n,) bool: what moves, of the shape of the counts
-    random: Tensor | None  # for the adaptation
-    reference: Rows | None  # stored samples beside the batch
-    noise: Noise  # dropout multipliers
+    draws: tuple[Draws, ...]  # of each pass
 
 
 @dataclass(frozen=True)
 class Step:
-    """One batch in one pass: a function of tensors, up to writing into those that it owns.
+    """One batch in all its passes: a function of tensors, up to writing into those that it owns.
 
     With `cohort`, all tensors have a leading run axis.
     """
 
     loss: BatchLoss
+    passes: tuple[bool, ...]  # True: with the candidate hidden
     optimizer: Optimizer
     places: tuple[tuple[Role, int, int], ...]  # where each role that learns is among the counts
     corrects: bool  # does the adaptation correct the gradient?
@@ -71,11 +78,16 @@ class Step:
             raise explained(error) from error.__cause__
 
     def _step(self, standing: Standing, inputs: Inputs) -> None:
-        gradient = self._gradients(standing, standing.fixed, inputs.rows, inputs.weight, inputs.noise)
+        for number, (hide, draws) in enumerate(zip(self.passes, inputs.draws, strict=True)):
+            one = replace(self, loss=replace(self.loss, hide=hide))
+            one._pass(standing._replace(steps=standing.steps + number), inputs, draws)
+
+    def _pass(self, standing: Standing, inputs: Inputs, draws: Draws) -> None:
+        gradient = self._gradients(standing, standing.fixed, inputs.rows, inputs.weight, draws.noise)
         if self.corrects:
-            gradient = gradient | {"components": self._corrected(standing, inputs, gradient)}
+            gradient = gradient | {"components": self._corrected(standing, inputs, draws, gradient)}
         with torch.no_grad():
-            self._update(standing, inputs, gradient)
+            self._update(standing, draws, gradient)
 
     # --- gradients --------------------------------------------------------------------------------
 
@@ -83,15 +95,16 @@ class Step:
         """Gradients of the loss with respect to what learns."""
         return gradients(self.loss, standing.trained, standing.frozen, *batch, cohort=self.cohort)[0]
 
-    def _corrected(self, standing: Standing, inputs: Inputs, gradient: Groups) -> Tensors:
+    def _corrected(self, standing: Standing, inputs: Inputs, draws: Draws, gradient: Groups) -> Tensors:
         """The components' gradient, after the adaptation has seen it."""
         args = (
             standing.trained | standing.frozen,
             gradient["components"],
             standing.memory,
-            self._reference(standing, inputs),
+            self._reference(standing, draws),
             standing.fixed,
-            inputs,
+            inputs._replace(draws=()),
+            draws,
             standing.steps,
         )
         correction = over_runs(self._correct, *args) if self.cohort else self._correct(*args)
@@ -99,9 +112,9 @@ class Step:
             total.add_(correction.counts[name] * inputs.weight.any(-1))
         return correction.gradient
 
-    def _reference(self, standing: Standing, inputs: Inputs) -> tuple[Tensors, Tensor] | None:
+    def _reference(self, standing: Standing, draws: Draws) -> tuple[Tensors, Tensor] | None:
         """The components' gradient of the loss of the stored samples beside the batch, and that loss."""
-        rows, fixed = inputs.reference, standing.reference
+        rows, fixed = draws.reference, standing.reference
         if rows is None or fixed is None:
             return None
         weight = torch.ones_like(rows.targets.value)
@@ -119,10 +132,11 @@ class Step:
         reference: tuple[Tensors, Tensor] | None,
         fixed: Fixed,
         inputs: Inputs,
+        draws: Draws,
         step: Tensor,
     ) -> Correction:
         """The adaptation's correction of one run's gradient."""
-        rows, weight, noise, loss = inputs.rows, inputs.weight, inputs.noise, self.loss
+        rows, weight, noise, loss = inputs.rows, inputs.weight, draws.noise, self.loss
 
         def outputs(components: Tensors) -> Tensor:
             return loss.outputs(groups | {"components": components}, fixed, rows, noise)[0]
@@ -138,7 +152,7 @@ class Step:
             task=rows.task,
             weight=weight,
             step=step,
-            random=NOTHING if inputs.random is None else inputs.random,
+            random=NOTHING if draws.random is None else draws.random,
             loss=lambda components: loss(groups | {"components": components}, fixed, rows, weight, noise),
             outputs=outputs,
         )
@@ -154,10 +168,10 @@ class Step:
 
     # --- the update ---------------------------------------------------------------------------------
 
-    def _update(self, standing: Standing, inputs: Inputs, gradient: Groups) -> None:
+    def _update(self, standing: Standing, draws: Draws, gradient: Groups) -> None:
         """One step of the optimizer. What is not touched keeps its value, its slots and its count."""
         optimizer, counts = self.optimizer, standing.counts
-        live = inputs.touched.to(torch.float64)
+        live = draws.touched.to(torch.float64)
         counts.add_(live)
         factors = optimizer.factors(live, counts.clamp(min=1), standing.rate)  # an untouched count may be 0
         dtype = next((p.dtype for p in leaves(standing.trained)), torch.float32)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
@@ -165,7 +165,7 @@ class Training:
         counts = self.work.counts
         self.rate = torch.zeros_like(counts.sum(-1, keepdim=True))  # ([R,] 1)
         self.steps = torch.zeros_like(counts.sum(-1))  # ([R])
-        self.passes = [[self._pass(part, hide) for hide in stages[0].passes] for part in self.work.parts]
+        self.steps_of_parts = [self._step(part) for part in self.work.parts]
         self.epochs = 0
         self.epochs_alike = stages[0].epochs_alike
         self.steps_an_epoch: list[int] = []  # of each run
@@ -178,38 +178,41 @@ class Training:
         learning = (p for key in self.work.slots for p in self.work.groups[key].values())
         self.learning = [p for p in learning if bool(torch.isfinite(p).all())]
 
-    def _pass(self, part: Part, hide: bool) -> Pass:
+    def _step(self, part: Part) -> PartStep:
         """A step with all that stays the same during the stage."""
         work, stage = self.work, self.stages[0]
         settings = stage.settings
         params = {role: work.groups[key] for role, key in part.keys.items()}
-        learning = [role for role in part.trained if not (hide and role == "candidate")]
         standing = Standing(
-            trained={role: params[role] for role in learning},
-            slots={role: work.slots[part.keys[role]] for role in learning},
+            trained={role: params[role] for role in part.trained},
+            slots={role: work.slots[part.keys[role]] for role in part.trained},
             counts=work.counts,
             totals=work.totals,
             rate=self.rate,
             steps=self.steps,
-            frozen={role: tensors for role, tensors in params.items() if role not in learning},
+            frozen={role: tensors for role, tensors in params.items() if role not in part.trained},
             fixed=part.fixed,
             memory=part.memory,
             reference=None if part.reference is None else part.reference.fixed,
         )
-        slices = {role: work.places[part.keys[role]] for role in learning}
+        slices = {role: work.places[part.keys[role]] for role in part.trained}
         adaptation = settings.adaptation
         # References of another form than the batch's cannot be compared with it.
         informed = adaptation.references == 0 or part.reference is not None
         step = Step(
-            loss=replace(part.loss, hide=hide),
+            loss=part.loss,
+            passes=stage.passes,
             optimizer=settings.optimizer,
             places=tuple((role, place.start, place.stop) for role, place in slices.items()),
-            corrects=stage.kind.adapts and "components" in learning and adaptation.corrects and informed,
+            corrects=stage.kind.adapts and "components" in part.trained and adaptation.corrects and informed,
             cohort=self.cohort,
         )
-        roles = {part.keys[role]: role for role in learning}
-        moves = [MOVES.get(roles[key], "active") if key in roles else "never" for key in work.places]
-        return Pass(step, standing, moves, self.compile)
+        return PartStep(step, standing, self.compile)
+
+    def _moves(self, part: Part, hide: bool) -> list[str]:
+        """What moves each group of parameters in a pass over a part."""
+        roles = {part.keys[role]: role for role in part.trained if not (hide and role == "candidate")}
+        return [MOVES.get(roles[key], "active") if key in roles else "never" for key in self.work.places]
 
     # --- an epoch ---------------------------------------------------------------------------------
 
@@ -220,10 +223,9 @@ class Training:
             turns = self._turns(active)
             self.repeated = list(turns) if self.epochs_alike else None
         for turn in self.repeated or turns:
-            for batch, passes in zip(turn, self.passes, strict=True):
+            for batch, step in zip(turn, self.steps_of_parts, strict=True):
                 if batch is not None:
-                    for number, step in enumerate(passes):
-                        step(batch, number)
+                    step(batch)
         self.epochs += 1
         for place, steps in enumerate(self.steps_an_epoch):
             self.unread[place] += steps
@@ -255,21 +257,21 @@ class Training:
     def _turns(self, active: Sequence[bool]) -> Iterator[tuple[Batch | None, ...]]:
         """A new epoch: the next batch of each part."""
         self.active, plans_of_runs = list(active), self._plans(active)
-        passes = len(self.passes[0])
-        self.steps_an_epoch = [passes * sum(len(plan.index) for plan in plans) for plans in plans_of_runs]
+        passes = self.stages[0].passes
+        self.steps_an_epoch = [
+            len(passes) * sum(len(plan.index) for plan in plans) for plans in plans_of_runs
+        ]
         if self.epochs == 0:  # the steps of epochs before an interruption count, too
             steps = zip(self.stages, self.steps_an_epoch, strict=True)
             before = [float(stage.done * count) for stage, count in steps]
             self.steps.copy_(torch.tensor(before if self.cohort else before[0], dtype=torch.float64))
         slots = self.size.slots
         structure = self.stages[0].settings.structure
-        noise_slots = [structure.noise_slots(slots - hide) for hide in self.stages[0].passes]
-        epochs = [
-            Epoch(part, plans, slots, noise_slots, self.cohort, [one.moves for one in passes]).batches()
-            for part, plans, passes in zip(
-                self.work.parts, zip(*plans_of_runs, strict=True), self.passes, strict=True
-            )
-        ]
+        noise_slots = [structure.noise_slots(slots - hide) for hide in passes]
+        epochs = []
+        for part, plans in zip(self.work.parts, zip(*plans_of_runs, strict=True), strict=True):
+            moves = [self._moves(part, hide) for hide in passes]
+            epochs.append(Epoch(part, plans, slots, noise_slots, self.cohort, moves).batches())
         return itertools.zip_longest(*epochs)
 
     def _plans(self, active: Sequence[bool]) -> list[list[Plan]]:
@@ -296,31 +298,26 @@ class Training:
 MOVES: dict[Role, str] = {"components": "components", **dict.fromkeys(TASK_ROLES, "current")}
 
 
-class Pass:
-    """A step with what stays the same; as machine code, if it is to be and can be compiled."""
+class PartStep:
+    """The step of one part with what stays the same; as machine code, if it is to be and can be compiled."""
 
-    def __init__(self, step: Step, standing: Standing, moves: list[str], compile: bool) -> None:
-        self.step, self.standing, self.moves, self.compile = step, standing, moves, compile
+    def __init__(self, step: Step, standing: Standing, compile: bool) -> None:
+        self.step, self.standing, self.compile = step, standing, compile
         self.code: Compiled | None = None  # made when the first batch shows its form
         self.flat = list(leaves(standing))
-        self.batch: Batch | None = None
 
-    def __call__(self, batch: Batch, number: int) -> None:
-        if batch is not self.batch:  # else all epochs are alike, and it is the only one
-            self.batch, self.inputs = batch, batch.inputs(number)
+    def __call__(self, batch: Batch) -> None:
         if self.compile:
             with torch.enable_grad():
-                self.code, self.compile = compiled(self.step, self._arguments(batch, number)), False
+                self.code, self.compile = compiled(self.step, self._arguments(batch)), False
         if self.code is not None:
-            self.code([*self.flat, *self.inputs])
+            self.code([*self.flat, *batch.inputs])
         else:
             with torch.enable_grad():  # whoever called may have it off
-                self.step(*self._arguments(batch, number))
+                self.step(*self._arguments(batch))
         if self.step.corrects:
-            self.standing.steps.add_(batch.active)
+            self.standing.steps.add_(len(self.step.passes) * batch.active)
 
-    def _arguments(self, batch: Batch, number: int) -> tuple[Standing, Inputs]:
+    def _arguments(self, batch: Batch) -> tuple[Standing, Inputs]:
         """As trees, what machine code gets as leaves."""
-        known = len(batch.known[number])
-        inputs = rebuild(batch.forms[number], self.inputs[:known])
-        return self.standing, inputs._replace(noise=tuple(self.inputs[known:]))
+        return self.standing, rebuild(batch.form, batch.inputs)
