@@ -32,10 +32,10 @@ def draw_bits(generator: torch.Generator, shape: Shape, dropout: float) -> Tenso
 
 
 @functools.cache
-def _table(dropout: float, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """(256, 8): the dropout multipliers of the eight bits of every byte."""
+def _table(device: torch.device) -> Tensor:
+    """(256,) int64: each byte's eight bits as eight bytes, 0 or 1."""
     bits = (torch.arange(256)[:, None] >> torch.arange(8)) & 1
-    return (bits.to(dtype) / (1 - dropout)).to(device)
+    return bits.to(torch.uint8).view(torch.int64)[:, 0].to(device)
 
 
 def unpack(packed: Tensor, shapes: Sequence[Shape], kind: Components, dtype: torch.dtype) -> list[Tensor]:
@@ -44,14 +44,14 @@ def unpack(packed: Tensor, shapes: Sequence[Shape], kind: Components, dtype: tor
     Those of a depth lie together in memory, in the order in which outputs do: else a compiled step would
     have to divide, to find the multiplier of each output.
     """
-    # One look-up of eight numbers a byte, instead of shifting, masking, converting and scaling.
-    table = _table(kind.dropout, dtype, packed.device)
     found, start = [], 0
     for shape in shapes:
         end = start + math.prod(shape)
-        some = packed[..., start // 8 : math.ceil(end / 8)].int()
-        keep = table.index_select(0, some.flatten()).view(*packed.shape[:-1], -1)
-        keep = keep.narrow(-1, start % 8, end - start).contiguous()
+        some = packed[..., start // 8 : math.ceil(end / 8)]
+        # One look-up a byte, instead of shifting and masking.
+        keep = _table(packed.device).index_select(0, some.int().flatten()).view(torch.uint8)
+        keep = keep.view(*some.shape[:-1], -1).narrow(-1, start % 8, end - start).contiguous()
+        keep = keep.to(dtype).mul_(1 / (1 - kind.dropout))  # what is kept makes up for what is dropped
         order = kind.in_memory(torch.empty(shape, device="meta")).shape
         found.append(kind.from_memory(keep.unflatten(-1, order)) if shape else keep[..., 0])
         start = end
