@@ -51,7 +51,7 @@ def unpack(packed: Tensor, shapes: Sequence[Shape], kind: Components, dtype: tor
         # One look-up a byte, instead of shifting and masking.
         keep = _table(packed.device).index_select(0, some.int().flatten()).view(torch.uint8)
         keep = keep.view(*some.shape[:-1], -1).narrow(-1, start % 8, end - start).contiguous()
-        keep = keep.to(dtype).mul_(1 / (1 - kind.dropout))  # what is kept makes up for what is dropped
+        keep = keep.to(dtype).div_(1 - kind.dropout)  # what is kept makes up for what is dropped
         order = kind.in_memory(torch.empty(shape, device="meta")).shape
         found.append(kind.from_memory(keep.unflatten(-1, order)) if shape else keep[..., 0])
         start = end
