@@ -224,10 +224,27 @@ def test_auto_compiles_where_it_pays(monkeypatch):
     monkeypatch.setattr("piaget.engine.training.compiled", lambda step, arguments: asked.append(step))
     learned(binary_tasks(3))
     assert asked == []
-    monkeypatch.setattr(compiled, "FEW_STEPS", 1)
     monkeypatch.setattr(compiled, "MANY_STEPS", 10)
     learned(binary_tasks(3))
     assert asked
+
+
+def test_auto_counts_the_steps_of_all_tasks_that_will_come(monkeypatch):
+    chosen: dict[str, bool] = {}
+
+    def spy(stages):
+        chosen[stages[0].kind.name] = compiled.pays(stages)
+        return False
+
+    monkeypatch.setattr("piaget.engine.training.pays", spy)
+    monkeypatch.setattr(compiled, "MANY_STEPS", 24)  # assimilation: three epochs of four steps
+    for tasks, pays in ((1, False), (3, False), (4, True)):
+        learner = piaget.Learner(**SMALL)
+        learner.tasks_in_all = tasks
+        for task in binary_tasks(3):
+            learner.learn(task)
+        assert chosen["assimilation"] == pays, tasks
+        assert not chosen["initialization"]  # there is one only
 
 
 def test_the_choice_does_not_depend_on_where_a_run_goes_on(monkeypatch):
@@ -242,8 +259,7 @@ def test_the_choice_does_not_depend_on_where_a_run_goes_on(monkeypatch):
     monkeypatch.setattr("piaget.engine.training.compiled", lambda step, arguments: None)
     for few in (12, 13):  # three epochs of four steps
         choices.clear()
-        monkeypatch.setattr(compiled, "FEW_STEPS", few)
-        monkeypatch.setattr(compiled, "MANY_STEPS", 16)
+        monkeypatch.setattr(compiled, "MANY_STEPS", few)
         learner = piaget.Learner(**SMALL)
         *initial, third = binary_tasks(3)
         for task in initial:

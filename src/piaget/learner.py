@@ -47,11 +47,13 @@ class Learner:
     algorithm: "dynamic", "compositional", "joint", "no-components", or an `Algorithm`
     settings: `width=128`, `epochs=50`, `encoder="fixed"`, ...: all that `piaget.method.choices.Choices` lists
 
-    Attributes: `settings`, all of them resolved; `state`, all that the learner knows.
+    Attributes: `settings`, all of them resolved; `state`, all that the learner knows; `tasks_in_all`, which
+    you may set if you know how many tasks there will be: with many, compiling pays for shorter ones, too.
     """
 
     settings: Settings
     state: State
+    tasks_in_all: int = 1
     _busy = False
 
     def __init__(
@@ -139,7 +141,9 @@ class Learner:
         waiting = {} if self._initialized else state.pending | {task.name: task}
         new = list(waiting.values()) or [task]
         watched = new if evaluate_on is None else as_tasks("evaluate_on", evaluate_on)
-        lesson = Lesson(settings, state, Watch(settings, state, watched, every, on_epoch, on_row))
+        lesson = Lesson(
+            settings, state, Watch(settings, state, watched, every, on_epoch, on_row), self.tasks_in_all
+        )
         if self._initialized:
             return lesson.learn(task)
         complete = state.progress is not None or len(waiting) >= settings.initial_tasks

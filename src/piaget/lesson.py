@@ -27,8 +27,9 @@ Epochs = Generator[Stage | Idle, Trained | None, None]  # a part of a lesson
 class Lesson:
     """Algorithm 1, with the paper's line numbers. Who is frozen in an epoch is data: `StageKind.trains`."""
 
-    def __init__(self, settings: Settings, state: State, watch: Watch) -> None:
+    def __init__(self, settings: Settings, state: State, watch: Watch, tasks_in_all: int = 1) -> None:
         self.settings, self.state, self.watch = settings, state, watch
+        self.tasks_left = max(1, tasks_in_all - settings.initial_tasks)  # after initialization
         self.epoch = 0  # of the task, the last one that was trained
         self.stage = "begin"  # it was in this stage
         self.trained: Trained | None = None  # what came of that epoch, until the stage is over
@@ -104,7 +105,7 @@ class Lesson:
                     data=tuple(TaskData(state.records[t.name], t.train) for t in tasks),
                     done=kinds[: progress.epoch].count(kind),
                     epochs=kinds.count(kind),
-                    epochs_on_task=len(kinds),
+                    repeats=1 if len(tasks) > 1 else self.tasks_left,
                 )
                 yield from self._epochs(stage, tasks, end, len(kinds))
             start = end

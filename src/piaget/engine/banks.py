@@ -35,7 +35,7 @@ class Size(NamedTuple):
     def of(cls, sizes: Sequence[Size]) -> Size:
         """For all of them, and a little more: so that few different forms occur, and are compiled."""
         slots, outputs, features = (max(needed) for needed in zip(*sizes, strict=True))
-        return cls(rounded(slots, 4), outputs, rounded(features))
+        return cls(rounded(slots, 4), outputs, rounded(features, 4))
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,7 +37,7 @@ class Stage:
     data: tuple[TaskData, ...]  # several only in initialization
     done: int  # epochs of this kind that the task has had before
     epochs: int  # of this kind in all, on the task
-    epochs_on_task: int  # of all kinds
+    repeats: int  # on how many tasks there will be such a stage, as far as that is known
 
     @property
     def candidate(self) -> bool:

@@ -192,6 +192,8 @@ def _how_it_ended(error: BaseException) -> tuple[str, str | None]:
 def _learn(runs: Sequence[_Member], keeper: Keeper, every: int | None, tell: Tell | None) -> list[list[Task]]:
     """The tasks of each run, for evaluation."""
     past: list[list[Task]] = [[] for _ in runs]  # without most of their training data
+    for one in runs:
+        one.learner.tasks_in_all = len(one.stream)
     for i in range(len(runs[0].stream)):
         tasks = [one.stream[i] for one in runs]
         # Learners that went on alone may have finished a task that others are still at.
