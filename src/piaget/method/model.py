@@ -102,8 +102,8 @@ class Model:
             )
         else:
             # Chosen by a product, since the gradient of indexing, one for each run of a cohort, is slow.
-            by_depth = {name: torch.tensordot(chosen, p, 1) for name, p in params.components.items()}
-            features = chain(self.components, by_depth, h, keep)
+            stacks = {name: torch.tensordot(chosen, p, 1) for name, p in params.components.items()}
+            features = chain(self.components, stacks, h, keep)
         if mixed and not params.shared.decoder:
             one = torch.func.vmap(lambda decoder, f: self.decoder.apply(decoder, f[None])[0])
             return one(params.task.decoder, features)

@@ -152,23 +152,19 @@ class Structure(ABC):
 
 
 def chain(
-    components: Components, by_depth: Tensors, h: Tensor, keep: Keep, first: Tensor | None = None
+    components: Components, stacks: Tensors, h: Tensor, keep: Keep, first: Tensor | None = None
 ) -> Tensor:
-    """Depth j is component j of `by_depth`, (depth, ...): h (B, *shape) -> (B, *last shape).
+    """One component a depth, in the order of `stacks` (depth, ...): h (B, *shape) -> (B, *last shape).
 
     keep, first: of that one component, as in `Structure.body`.
     """
+    singles = {name: p.split(1) for name, p in stacks.items()}
     for depth, kept in enumerate(keep):
         outputs = first if depth == 0 else None
         if outputs is None:
-            outputs = _only(components, by_depth, depth, h)
+            outputs = components.apply({name: p[depth] for name, p in singles.items()}, h)  # (B, 1, *shape)
         h = drop(outputs, kept)[:, 0]
     return h
-
-
-def _only(components: Components, by_depth: Tensors, depth: int, h: Tensor) -> Tensor:
-    """The outputs of the one component of a depth: (B, 1, *shape)."""
-    return components.apply_one({name: p[depth] for name, p in by_depth.items()}, h)[:, None]
 
 
 @dataclass(frozen=True)
@@ -325,7 +321,7 @@ class Monolithic(Structure):
         return torch.arange(len(visible), device=visible.device).eq(depth).to(h.dtype)
 
     def first_outputs(self, components: Components, stacked: Tensors, h: Tensor) -> Tensor:
-        return _only(components, stacked, 0, h)
+        return components.apply({name: p[:1] for name, p in stacked.items()}, h)
 
     def noise_slots(self, k: int) -> int:
         return 1
