@@ -169,6 +169,9 @@ class Replayed:
         if dropout == 0:
             return None
         keep = unpack(noise, part.loss.shapes[1:], self.settings.components, torch.float64)
+        if part.fixed.chosen is not None:  # only they are computed: what others drop makes no difference
+            slots = part.fixed.chosen.shape[1]
+            keep = [k.expand(-1, slots, *k.shape[2:]) for k in keep]
         return [k[:count] for k in keep]  # per depth (B, slots, ...)
 
     def _decide(self, task: int) -> None:

@@ -32,7 +32,7 @@ def _folder(tmp_path, monkeypatch):
 
 
 def learned(tasks, seeds=(0,), compile="auto", **settings):
-    """With "always", all but initialization is compiled, which has no step of its own kind."""
+    """With "always", all but initialization is compiled, which has a test of its own."""
     first: Any = "never" if compile == "always" else compile
     learners = [
         piaget.Learner(**(SMALL | settings), seed=seed, dtype="float64", compile=first) for seed in seeds
@@ -66,6 +66,22 @@ def test_the_same_results(name):
     with warnings.catch_warnings():
         warnings.simplefilter("error", CompileNote)
         same(learned(tasks, compile="always", **CASES[name]), expected)
+
+
+@pytest.mark.slow
+def test_initialization_of_a_cohort():
+    """Each run and task has components of its own at each depth: it is one step for all."""
+    found = []
+    for compile in ("never", "always"):
+        learners = [piaget.Learner(**SMALL, seed=seed, dtype="float64", compile=compile) for seed in (0, 1)]
+        cohort = piaget.Cohort(learners)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", CompileNote)
+            for task in binary_tasks(2):
+                cohort.learn([task, task])
+        found.append([learner.state.components for learner in learners])
+    same(*found)
+    assert len(compiled.READY) == 1
 
 
 @pytest.mark.slow

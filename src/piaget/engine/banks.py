@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 
 from piaget.engine.loss import Fixed, Rows
 from piaget.engine.stage import Stage, TaskData
@@ -89,7 +90,10 @@ class Banks:
         slot[state.k - 1] = self.stage.candidate
         if not stored:
             form = output_form(record.kind, record.classes, self.size.outputs)
-            fixed = Fixed(slot, record.visible(self.size.slots), form)
+            chosen = self.stage.chosen(record)
+            if chosen is not None:
+                chosen = one_hot(chosen, self.size.slots).to(self.stage.settings.torch_dtype)
+            fixed = Fixed(slot, record.visible(self.size.slots), form, chosen=chosen)
             return map_tree(lambda t: t.to(device), fixed)
         past = [self.past(s) for s in stored]
         records = [record, *past]

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from piaget.engine.layout import Part
 from piaget.engine.loss import Noise, Rows
-from piaget.engine.noise import draw_bits, packed_bytes, unpack
+from piaget.engine.noise import draw_bits, of_chosen, packed_bytes, unpack
 from piaget.engine.stage import Stage
 from piaget.engine.step import Draws, Inputs
 from piaget.method.trees import leaves, map_tree, resize, rounded
@@ -59,9 +59,13 @@ def draw_plan(stage: Stage, part: Part) -> Plan:
     components = seen.expand(steps, k)[:, None] & ~hidden
     references, random = _draw_for_adaptation(stage, part, steps)
     dropout = settings.components.dropout
-    noise_shape = (settings.structure.noise_slots(k), packed_bytes(part.loss.shapes[1:]))
-    shape = (size, *noise_shape)
-    noise = _draw_noise(generator, steps * len(passes), shape, dropout) if dropout else None
+    shapes = part.loss.shapes[1:]
+    shape = (size, settings.structure.noise_slots(k), packed_bytes(shapes))
+    drawn = _draw_noise(generator, steps * len(passes), shape, dropout)
+    if part.fixed.chosen is not None:
+        chosen = part.fixed.chosen.argmax(-1).cpu()
+        drawn = (of_chosen(bits, chosen, shapes) for bits in drawn)
+    noise = drawn if dropout else None
     plan = Plan(index, weight, components, current, noise, references, random)
     return observed("plan", plan, stage=stage, part=part)
 
@@ -82,7 +86,7 @@ def _draw_for_adaptation(stage: Stage, part: Part, steps: int) -> tuple[Tensor |
 def _draw_noise(
     generator: torch.Generator, steps: int, shape: tuple[int, int, int], dropout: float
 ) -> Iterator[Tensor]:
-    """Packed bits of a block of steps at a time."""
+    """Packed bits (S, B, slots, bytes), a block of steps at a time."""
     block = max(1, NOISE_BLOCK // math.prod(shape))
     for start in range(0, steps, block):
         yield draw_bits(generator, (min(block, steps - start), *shape), dropout)
@@ -120,7 +124,8 @@ class Epoch:
         cohort: bool,
         moves: Sequence[Sequence[str]],  # of each pass and group: what moves it
     ) -> None:
-        self.part, self.plans, self.noise_slots, self.cohort = part, plans, noise_slots, cohort
+        self.part, self.plans, self.cohort = part, plans, cohort
+        self.noise_slots = noise_slots if part.fixed.chosen is None else [1] * len(noise_slots)
         self.device = part.fixed.slot.device
         self.steps = max(len(plan.index) for plan in plans)
         self.width = width = max(plan.index.shape[1] for plan in plans)

@@ -38,6 +38,7 @@ class Fixed(NamedTuple):
     visible: Tensor  # ([1 + T,] k) bool
     form: OutputForm  # ([1 + T,] ...)
     past: TaskParams | None = None  # (T, ...): the past tasks' own parameters
+    chosen: Tensor | None = None  # (depth, k): 1 for a depth's one component, where no other is needed
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class BatchLoss:
                 fresh = model.components.apply_one(candidate, h)[:, None]
                 first = torch.where(slot.view(-1, *(1,) * (first.ndim - 2)), fresh, first)
         if rows.task is None:
-            return model.forward(params, h, keep, visible, first), fixed.form
+            return model.forward(params, h, keep, visible, first, chosen=fixed.chosen), fixed.form
         whose = rows.task
         params = params._replace(task=_of_each(params.task, fixed.past, whose))
         form = map_tree(lambda t: t[whose], fixed.form)

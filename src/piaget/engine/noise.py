@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from piaget.method.components import Components, Shape
+from piaget.method.trees import resize
 
 
 def packed_bytes(shapes: Sequence[Shape]) -> int:
@@ -27,8 +28,21 @@ def draw_bits(generator: torch.Generator, shape: Shape, dropout: float) -> Tenso
     if dropout == 0.5:
         words = torch.randint(-(2**63), 2**63 - 1, (math.ceil(math.prod(shape) / 8),), generator=generator)
         return words.view(torch.uint8)[: math.prod(shape)].view(shape)
-    bits = torch.rand(*shape, 8, generator=generator) >= dropout
+    return _pack(torch.rand(*shape, 8, generator=generator) >= dropout)
+
+
+def _pack(bits: Tensor) -> Tensor:
+    """(..., 8) bool -> (...) uint8"""
     return (bits.to(torch.uint8) << torch.arange(8, dtype=torch.uint8)).sum(-1, dtype=torch.uint8)
+
+
+def of_chosen(packed: Tensor, chosen: Tensor, shapes: Sequence[Shape]) -> Tensor:
+    """Packed bits (..., k, bytes) -> those of each depth's chosen component (depth,): (..., 1, bytes)."""
+    sizes = torch.tensor([math.prod(shape) for shape in shapes])
+    whose = resize(chosen.repeat_interleave(sizes), 0, 8 * packed.shape[-1])  # of each bit
+    masks = _pack((whose == torch.arange(packed.shape[-2])[:, None]).unflatten(-1, (-1, 8)))  # (k, bytes)
+    masked = (packed & masks).unbind(-2)  # each bit is of one component, and 0 in all others
+    return functools.reduce(torch.bitwise_or, masked).unsqueeze(-2)
 
 
 @functools.cache

@@ -85,6 +85,13 @@ class Stage:
         """Those that are drawn beside each batch."""
         return self.samples if self.settings.adaptation.references > 0 else []
 
+    def chosen(self, record: TaskRecord) -> Tensor | None:
+        """The one component that a task needs at each depth while components learn, if known: (depth,)."""
+        fixed = "components" in self.trained and "structure" not in self.trained
+        if not fixed or self.candidate or self.kind.adapts:
+            return None
+        return self.settings.structure.chosen(record.params.structure)
+
     @property
     def epochs_alike(self) -> bool:
         """All samples in one batch, and no noise: each epoch does the same."""

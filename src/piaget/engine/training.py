@@ -144,7 +144,8 @@ def alike(waiting: dict[int, Stage | Idle]) -> list[list[int]]:
         inputs = tuple(tuple(data.record.input_shape) for data in stage.data)
         stored = tuple((s.task, tuple(s.h.shape[1:])) for s in stage.samples)
         seen = len(stage.state.records)  # memories grow with it
-        form = (stage.kind, stage.settings.model, inputs, stored, stage.passes, seen)
+        chosen = tuple(stage.chosen(data.record) is not None for data in stage.data)
+        form = (stage.kind, stage.settings.model, inputs, stored, stage.passes, seen, chosen)
         groups.setdefault(form, []).append(i)
     return list(groups.values())
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from piaget.method.components import Components, Shape
 from piaget.method.encoders import Decoder, Encoder
 from piaget.method.parameters import Params, SharedParams, TaskParams
-from piaget.method.structures import Frame, Keep, Structure
+from piaget.method.structures import Frame, Keep, Structure, chain
 from piaget.method.trees import Tensors, resize
 
 BLOCK = 2**26  # numbers held at once when many rows are evaluated
@@ -89,14 +89,21 @@ class Model:
         visible: Tensor,
         first: Tensor | None = None,
         mixed: bool = False,
+        chosen: Tensor | None = None,
     ) -> Tensor:
         """From what enters depth 0 to the outputs (n, columns).
 
         mixed: the samples are of different tasks; `params.task` and `visible` have a sample axis first.
+        chosen: (depth, k), 1 for the one component of each depth, and 0; `keep` is of that one alone.
         """
-        features = self.structure.body(
-            self.components, params.components, params.task.structure, h, keep, visible, first, mixed
-        )
+        if chosen is None:
+            features = self.structure.body(
+                self.components, params.components, params.task.structure, h, keep, visible, first, mixed
+            )
+        else:
+            # Chosen by a product, since the gradient of indexing, one for each run of a cohort, is slow.
+            stacks = {name: torch.tensordot(chosen, p, 1) for name, p in params.components.items()}
+            features = chain(self.components, stacks, h, keep)
         if mixed and not params.shared.decoder:
             one = torch.func.vmap(lambda decoder, f: self.decoder.apply(decoder, f[None])[0])
             return one(params.task.decoder, features)

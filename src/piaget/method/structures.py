@@ -137,6 +137,11 @@ class Structure(ABC):
         """How many components' outputs are dropped out at each depth."""
         return k
 
+    def chosen(self, params: Tensors) -> Tensor | None:
+        """The component of each depth, (depth,), if the structure only applies one after the other: then no
+        others are computed in initialization. None: it does more, or it is not known."""
+        return None
+
     def usage(
         self, components: Components, params: Tensors, visible: Tensor, inputs: Sequence[Tensor]
     ) -> Tensor:
@@ -144,6 +149,22 @@ class Structure(ABC):
         prepared = self.prepare(params, visible)
         by_depth = [self.weights(components, prepared, depth, h, visible) for depth, h in enumerate(inputs)]
         return torch.stack([weights.mean(0) if weights.ndim > 1 else weights for weights in by_depth], 1)
+
+
+def chain(
+    components: Components, stacks: Tensors, h: Tensor, keep: Keep, first: Tensor | None = None
+) -> Tensor:
+    """One component a depth, in the order of `stacks` (depth, ...): h (B, *shape) -> (B, *last shape).
+
+    keep, first: of that one component, as in `Structure.body`.
+    """
+    singles = {name: p.split(1) for name, p in stacks.items()}
+    for depth, kept in enumerate(keep):
+        outputs = first if depth == 0 else None
+        if outputs is None:
+            outputs = components.apply({name: p[depth] for name, p in singles.items()}, h)  # (B, 1, *shape)
+        h = drop(outputs, kept)[:, 0]
+    return h
 
 
 @dataclass(frozen=True)
@@ -181,6 +202,12 @@ class SoftOrdering(Structure):
         self, components: Components, params: Tensors, depth: int, h: Tensor, visible: Tensor
     ) -> Tensor:
         return params["weights"][:, depth]
+
+    def chosen(self, params: Tensors) -> Tensor | None:
+        used = params["logits"] > float("-inf")  # (k, depth)
+        # A class derived from this one may do more with its components than to weigh them.
+        alone = type(self) is SoftOrdering and bool((used.sum(0) == 1).all())
+        return used.int().argmax(0) if alone else None
 
 
 @dataclass(frozen=True)
@@ -286,11 +313,7 @@ class Monolithic(Structure):
         first: Tensor | None = None,
         mixed: bool = False,
     ) -> Tensor:
-        for depth, kept in enumerate(keep):
-            known = first if depth == 0 else None
-            outputs = self._outputs(components, stacked, depth, h) if known is None else known
-            h = drop(outputs, kept)[:, 0]
-        return h
+        return chain(components, stacked, h, keep, first)
 
     def weights(
         self, components: Components, params: Tensors, depth: int, h: Tensor, visible: Tensor
@@ -298,11 +321,7 @@ class Monolithic(Structure):
         return torch.arange(len(visible), device=visible.device).eq(depth).to(h.dtype)
 
     def first_outputs(self, components: Components, stacked: Tensors, h: Tensor) -> Tensor:
-        return self._outputs(components, stacked, 0, h)
-
-    def _outputs(self, components: Components, stacked: Tensors, depth: int, h: Tensor) -> Tensor:
-        """The one component of a depth: (B, 1, *shape)."""
-        return components.apply_one({name: p[depth] for name, p in stacked.items()}, h)[:, None]
+        return components.apply({name: p[:1] for name, p in stacked.items()}, h)
 
     def noise_slots(self, k: int) -> int:
         return 1
