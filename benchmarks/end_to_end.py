@@ -34,6 +34,8 @@ def end_to_end(
             piaget.Learner("soft-ordering", "er", "dynamic", encoder="fixed", epochs=epochs, seed=seed)
             for seed in range(runs)
         ]
+        for learner in learners:
+            learner.tasks_in_all = tasks
         start = time.perf_counter()
         for n in range(tasks):
             piaget.Cohort(learners).learn(

@@ -240,27 +240,42 @@ def test_auto_compiles_where_it_pays(monkeypatch):
     monkeypatch.setattr("piaget.engine.training.compiled", lambda step, arguments: asked.append(step))
     learned(binary_tasks(3))
     assert asked == []
+    monkeypatch.setattr(compiled, "FEW_STEPS", 1)
     monkeypatch.setattr(compiled, "MANY_STEPS", 10)
     learned(binary_tasks(3))
     assert asked
 
 
-def test_auto_counts_the_steps_of_all_tasks_that_will_come(monkeypatch):
-    chosen: dict[str, bool] = {}
+@pytest.mark.parametrize(
+    ("tasks", "few", "many", "pays"),
+    [
+        # Initialization: 2 tasks x 4 epochs. Then 3 epochs of assimilation and one of adaptation a task. An
+        # epoch has 4 steps; one run counts three times.
+        (3, 36, 144, {"initialization", "assimilation"}),  # 3 x 4 x (8 + 4)
+        (3, 36, 145, set()),
+        (3, 37, 144, {"initialization"}),
+        (1, 36, 144, {"initialization", "assimilation"}),  # at least the one that is learned
+        (4, 37, 144, {"initialization", "assimilation"}),
+        (4, 36, 193, set()),  # 3 x 4 x (8 + 8)
+        (4, 24, 192, {"initialization", "assimilation", "adaptation"}),
+    ],
+)
+def test_auto_counts_the_steps_of_all_tasks_that_will_come(monkeypatch, tasks, few, many, pays):
+    chosen = set()
 
     def spy(stages):
-        chosen[stages[0].kind.name] = compiled.pays(stages)
+        if compiled.pays(stages):
+            chosen.add(stages[0].kind.name)
         return False
 
     monkeypatch.setattr("piaget.engine.training.pays", spy)
-    monkeypatch.setattr(compiled, "MANY_STEPS", 24)  # assimilation: three epochs of four steps
-    for tasks, pays in ((1, False), (3, False), (4, True)):
-        learner = piaget.Learner(**SMALL)
-        learner.tasks_in_all = tasks
-        for task in binary_tasks(3):
-            learner.learn(task)
-        assert chosen["assimilation"] == pays, tasks
-        assert not chosen["initialization"]  # there is one only
+    monkeypatch.setattr(compiled, "FEW_STEPS", few)
+    monkeypatch.setattr(compiled, "MANY_STEPS", many)
+    learner = piaget.Learner(**SMALL)
+    learner.tasks_in_all = tasks
+    for task in binary_tasks(3):
+        learner.learn(task)
+    assert chosen == pays
 
 
 def test_the_choice_does_not_depend_on_where_a_run_goes_on(monkeypatch):
@@ -273,9 +288,10 @@ def test_the_choice_does_not_depend_on_where_a_run_goes_on(monkeypatch):
 
     monkeypatch.setattr("piaget.engine.training.pays", spy)
     monkeypatch.setattr("piaget.engine.training.compiled", lambda step, arguments: None)
-    for few in (12, 13):  # three epochs of four steps
+    for few in (36, 37):  # three epochs of four steps, of one run
         choices.clear()
-        monkeypatch.setattr(compiled, "MANY_STEPS", few)
+        monkeypatch.setattr(compiled, "FEW_STEPS", few)
+        monkeypatch.setattr(compiled, "MANY_STEPS", 1)
         learner = piaget.Learner(**SMALL)
         *initial, third = binary_tasks(3)
         for task in initial:
@@ -290,7 +306,7 @@ def test_the_choice_does_not_depend_on_where_a_run_goes_on(monkeypatch):
         learner.learn(third)
         found = [(epochs, chosen) for name, epochs, chosen in choices if name == "assimilation"]
         assert {epochs for epochs, _ in found} == {3, 1}
-        assert {chosen for _, chosen in found} == {few == 12}
+        assert {chosen for _, chosen in found} == {few == 36}
 
 
 def test_keys_tell_everything_apart():

@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from typing import Any
 
 import pytest
 import torch
@@ -18,7 +19,7 @@ def byte_task(name: str, seed: int) -> piaget.Task:
     return piaget.Task.from_arrays(name, x, torch.arange(40) % 2)
 
 
-def learn(monkeypatch: pytest.MonkeyPatch, look, streams, **settings) -> None:
+def learn(monkeypatch: pytest.MonkeyPatch, look, streams, **own: Any) -> None:
     """A small cohort learns; `look` is shown the stages before and after they are laid out."""
     lay_out = Training.__init__
 
@@ -28,12 +29,12 @@ def learn(monkeypatch: pytest.MonkeyPatch, look, streams, **settings) -> None:
         look(training, stages)
 
     monkeypatch.setattr(Training, "__init__", watched)
-    settings = {
+    settings: dict[str, Any] = {
         "epochs": 4,
         "initial_tasks": 2,
         "initial_components": 2,
         "components": piaget.Dense(5),
-    } | settings
+    } | own
     cohort = piaget.Cohort([piaget.Learner(seed=seed, **settings) for seed in range(len(streams))])
     reports: list[object] = []
     for tasks in zip(*streams, strict=True):
@@ -60,7 +61,7 @@ def test_a_stage_that_is_over_is_let_go(monkeypatch):
 
 
 def test_rows_of_a_cohort_are_each_runs_own(monkeypatch):
-    found = []
+    found: list[bool] = []
 
     def look(training, stages):
         if training is not None:

@@ -1,6 +1,7 @@
 """In initialization, a structure that uses one component a depth computes no other: with the same results."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import torch
@@ -41,7 +42,7 @@ CASES = {
 
 def initialized(structure: piaget.Structure, make, settings, seeds: int) -> list[piaget.Learner]:
     """Learners after initialization: one alone, or several as a cohort."""
-    common = {
+    common: dict[str, Any] = {
         "initial_tasks": 3,
         "initial_components": 4,
         "epochs": 4,
@@ -90,13 +91,13 @@ def test_only_one_component_is_computed(monkeypatch, seeds):
 def test_who_is_chosen():
     ordering, off = piaget.SoftOrdering(), float("-inf")
     one_hot = torch.tensor([[off, 1.0], [2.0, off], [off, off]])
-    found = ordering.chosen({"logits": one_hot})
+    found = ordering.path({"logits": one_hot})
     assert found is not None
     assert found.tolist() == [1, 0]
     two = torch.tensor([[off, 1.0], [2.0, 0.0], [off, off]])
-    assert ordering.chosen({"logits": two}) is None
-    assert Whole().chosen({"logits": one_hot}) is None
-    assert piaget.SoftGating().chosen({}) is None
+    assert ordering.path({"logits": two}) is None
+    assert Whole().path({"logits": one_hot}) is None
+    assert piaget.SoftGating().path({}) is None
 
 
 def test_the_bits_of_the_chosen():

@@ -105,7 +105,9 @@ class Lesson:
                     data=tuple(TaskData(state.records[t.name], t.train) for t in tasks),
                     done=kinds[: progress.epoch].count(kind),
                     epochs=kinds.count(kind),
-                    repeats=1 if len(tasks) > 1 else self.tasks_left,
+                    repeats=1 if kind == settings.initialization else self.tasks_left,
+                    epochs_in_all=settings.initial_tasks * settings.initial_epochs
+                    + self.tasks_left * len(settings.stages()),
                 )
                 yield from self._epochs(stage, tasks, end, len(kinds))
             start = end

@@ -36,9 +36,10 @@ from piaget.method.trees import leaves, rebuild
 
 Compiled = Callable[[list[Tensor]], Any]  # takes the leaves of the arguments' tree; writes into some
 
-# A step is compiled if there will be so many of its kind, as far as is known. It takes 10 to 15 s of a core,
-# once, and saves about 2 ms a step.
-MANY_STEPS = 5000
+# Compiling takes 10 to 15 s of a core for each kind of step, once; it saves about 2 ms a step of one run, and
+# 8 ms of ten together. So steps are compiled if there are so many of all kinds, times the number of runs and
+# two more, and of the kind itself.
+MANY_STEPS, FEW_STEPS = 60_000, 1_500
 
 READY: dict[Any, Compiled | None] = {}  # in this process, by key; None: it cannot be compiled
 
@@ -49,14 +50,22 @@ def pays(stages: Sequence[Stage]) -> bool:
     By how many steps there will be, not by time: a run that goes on elsewhere must not differ.
     """
     mode = stages[0].settings.compile
-    return mode == "always" or (mode == "auto" and any(_enough(stage) for stage in stages))
+    return mode == "always" or (mode == "auto" and any(_enough(stage, 2 + len(stages)) for stage in stages))
 
 
-def _enough(stage: Stage) -> bool:
+def _enough(stage: Stage, weight: int) -> bool:
     settings = stage.settings
-    largest = max(len(data.split) for data in stage.data) + sum(len(stored.y) for stored in stage.replay)
-    steps = math.ceil(largest / (settings.batch_size or largest))  # an epoch
-    return settings.components.compiles_well and stage.epochs * steps * stage.repeats >= MANY_STEPS
+    stored = sum(len(samples.y) for samples in stage.replay)
+
+    def steps(more: int) -> int:  # an epoch, of all tasks of the stage
+        sizes = [len(data.split) + more for data in stage.data]
+        return sum(math.ceil(size / (settings.batch_size or size)) for size in sizes)
+
+    in_all = stage.epochs_in_all * steps(0) // len(stage.data)
+    of_kind = stage.epochs * stage.repeats * steps(stored)
+    return settings.components.compiles_well and (
+        weight * in_all >= MANY_STEPS and weight * of_kind >= FEW_STEPS
+    )
 
 
 def compiled(step: Callable[..., None], arguments: tuple[Any, ...]) -> Compiled | None:

@@ -38,6 +38,7 @@ class Stage:
     done: int  # epochs of this kind that the task has had before
     epochs: int  # of this kind in all, on the task
     repeats: int  # on how many tasks there will be such a stage, as far as that is known
+    epochs_in_all: int  # of all kinds, on all tasks, as far as they are known
 
     @property
     def candidate(self) -> bool:
@@ -90,7 +91,7 @@ class Stage:
         fixed = "components" in self.trained and "structure" not in self.trained
         if not fixed or self.candidate or self.kind.adapts:
             return None
-        return self.settings.structure.chosen(record.params.structure)
+        return self.settings.structure.path(record.params.structure)
 
     @property
     def epochs_alike(self) -> bool:

@@ -137,7 +137,7 @@ class Structure(ABC):
         """How many components' outputs are dropped out at each depth."""
         return k
 
-    def chosen(self, params: Tensors) -> Tensor | None:
+    def path(self, params: Tensors) -> Tensor | None:
         """The component of each depth, (depth,), if the structure only applies one after the other: then no
         others are computed in initialization. None: it does more, or it is not known."""
         return None
@@ -203,7 +203,7 @@ class SoftOrdering(Structure):
     ) -> Tensor:
         return params["weights"][:, depth]
 
-    def chosen(self, params: Tensors) -> Tensor | None:
+    def path(self, params: Tensors) -> Tensor | None:
         used = params["logits"] > float("-inf")  # (k, depth)
         # A class derived from this one may do more with its components than to weigh them.
         alone = type(self) is SoftOrdering and bool((used.sum(0) == 1).all())
