@@ -52,7 +52,7 @@ def piaget_seconds(streams: Sequence[Sequence[piaget.Task]], epochs: int) -> tup
     return seconds / len(streams), sum(scores) / len(scores)
 
 
-def avalanche_seconds(tasks: Sequence[CompleteTask], epochs: int) -> tuple[float, float]:
+def avalanche_seconds(tasks: Sequence[piaget.Task], epochs: int) -> tuple[float, float]:
     """The same by Avalanche."""
     from avalanche.benchmarks import benchmark_from_datasets, with_classes_timeline, with_task_labels
     from avalanche.benchmarks.utils import as_taskaware_classification_dataset, make_avalanche_dataset
@@ -83,9 +83,10 @@ def avalanche_seconds(tasks: Sequence[CompleteTask], epochs: int) -> tuple[float
             make_avalanche_dataset(tensors, data_attributes=attributes)
         )
 
+    tests = [task.test for task in tasks if task.test is not None]
     benchmark = benchmark_from_datasets(
         train=[dataset(task.train, i) for i, task in enumerate(tasks)],
-        test=[dataset(task.test, i) for i, task in enumerate(tasks)],
+        test=[dataset(test, i) for i, test in enumerate(tests)],
     )
     torch.manual_seed(0)
     net = Net()
@@ -105,10 +106,8 @@ def avalanche_seconds(tasks: Sequence[CompleteTask], epochs: int) -> tuple[float
     seconds = time.perf_counter() - start
     net.eval()
     with torch.no_grad():
-        outputs = [
-            net((t.test.x.float() / 255), torch.full((len(t.test.y),), i)) for i, t in enumerate(tasks)
-        ]
-    right = [(o[:, :2].argmax(1) == t.test.y).float().mean() for o, t in zip(outputs, tasks, strict=True)]
+        outputs = [net(test.x.float() / 255, torch.full_like(test.y, i)) for i, test in enumerate(tests)]
+    right = [(o[:, :2].argmax(1) == test.y).float().mean() for o, test in zip(outputs, tests, strict=True)]
     return seconds, float(torch.stack(right).mean())
 
 
