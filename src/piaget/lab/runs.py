@@ -130,23 +130,19 @@ def _train(runs: Sequence[_Member], every: int | None, tell: Tell | None) -> Non
     place = runs[0].folder / "checkpoint"
     learners, streams = [one.learner for one in runs], [one.stream for one in runs]
     paths = [one.folder / "rows.csv" for one in runs]
-    before = checkpoint.load(place, learners, streams, paths)
+    loaded = checkpoint.load(place, learners, streams, paths)
+    before, effects = loaded or (None, [[] for _ in runs])
     tracker = Tracker(len(streams[0]), before.done, before.seconds) if before else Tracker(len(streams[0]))
     files = [RowFile(path, before.rows[i] if before else None) for i, path in enumerate(paths)]
     for file in files:
         tracker.rows(file.rows())
-    keeper = Keeper(place, runs, files, tracker, before.diverged if before else {})
+    keeper = Keeper(place, runs, files, tracker, before.diverged if before else {}, effects)
     for one in keeper.left:
         together = [other.seed for other in runs]
         folder.note(one.folder, status="running", error=None, together=together)
         folder.log(one.folder, f"goes on at {100 * tracker.done:.1f} %" if before else f"begins: {together=}")
     try:
-        tasks = _learn(runs, keeper, every, tell)
-        for one, file, known in zip(runs, files, tasks, strict=True):
-            if one in keeper.left:
-                # Without a checkpoint: a run that is killed now goes on before these rows, and writes them
-                # again.
-                file.append(list(probing.rows(one.learner, known)))
+        _probe(runs, _learn(runs, keeper, every, tell), keeper)
     except BaseException as error:
         status, trace = _how_it_ended(error)
         with contextlib.suppress(OSError):  # the disk may be full
@@ -206,6 +202,19 @@ def _learn(runs: Sequence[_Member], keeper: Keeper, every: int | None, tell: Tel
     return past
 
 
+def _probe(runs: Sequence[_Member], tasks: Sequence[Sequence[Task]], keeper: Keeper) -> None:
+    """The rows about components, kept now and then, so that it goes on after an interruption."""
+    for one, known, file, effects in zip(runs, tasks, keeper.files, keeper.effects, strict=True):
+        if one in keeper.left:
+            done = {(row["stage"], row["evaluated"]) for row in file.rows()}
+            for rows in probing.parts(one.learner, known, done, effects):
+                for row in rows:
+                    keeper.row(row)
+                if keeper.due():
+                    keeper.keep()
+    keeper.write()  # without a checkpoint: what comes next is soon done again
+
+
 def _on_epoch(task: int, first: int, tracker: Tracker, tell: Tell | None, report: EpochReport) -> None:
     """All runs of a cohort are at the same epoch: the first one speaks for them."""
     if report.seed == first:
@@ -255,8 +264,10 @@ class Keeper:
         files: Sequence[RowFile],
         tracker: Tracker,
         diverged: dict[int, str],
+        effects: checkpoint.Effects,
     ) -> None:
         self.place, self.runs, self.files, self.tracker = place, runs, files, tracker
+        self.effects = effects  # what probing measured so far, of each run
         self.lost = dict(diverged)  # by seed: what is said of it
         self.rows: dict[int, list[Row]] = {one.seed: [] for one in runs}
         self.cost, self.last = 0.0, time.monotonic()
@@ -287,14 +298,18 @@ class Keeper:
         self.began = now if due else None
         return due
 
-    def keep(self) -> None:
-        """Writes all new rows, then the checkpoint."""
-        start = time.monotonic() if self.began is None else self.began
+    def write(self) -> None:
+        """Writes all new rows."""
         for one, file in zip(self.runs, self.files, strict=True):
             file.append(self.rows[one.seed])
             self.rows[one.seed].clear()
+
+    def keep(self) -> None:
+        """Writes all new rows, then the checkpoint."""
+        start = time.monotonic() if self.began is None else self.began
+        self.write()
         rows = [file.extent for file in self.files]
         beside = kept.Kept(rows, self.tracker.done, self.tracker.seconds, self.lost)
-        checkpoint.save(self.place, [one.learner for one in self.runs], beside)
+        checkpoint.save(self.place, [one.learner for one in self.runs], beside, self.effects)
         self.last = time.monotonic()
         self.cost, self.began = self.last - start, None

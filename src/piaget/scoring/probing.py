@@ -7,9 +7,11 @@ A change is a function of a depth and the weights at that depth, (k,), (B, k) or
 from __future__ import annotations
 
 import copy
+import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol, TypeVar
 
 import torch
@@ -157,34 +159,83 @@ def weights(learner: Learned, task: Task) -> Tensor:
     return torch.nn.functional.pad(usage, (0, learner.state.k - usage.shape[1]))
 
 
+class Flow:
+    """Samples on their way through a task's network. What a change leaves as it is is not computed again."""
+
+    def __init__(self, learner: Learned, task: Task, h: Tensor) -> None:
+        self.settings, record = learner.settings, learner.state.records[task.name]
+        self.params = learner.state.params(record, learner.settings.model)
+        self.visible = record.visible(learner.state.k).to(h.device)
+        self.prepared = self.settings.structure.prepare(self.params.task.structure, self.visible)
+        self.outputs: list[Tensor] = []  # of all components at each depth, (B, k, *shape)
+        self.weights: list[Tensor] = []  # at each depth
+        self.entering = [h]  # what enters each depth, and what leaves the last one, (B, *shape)
+        for depth in range(self.settings.depth):
+            self.outputs.append(self._outputs(self.entering[depth]))
+            self.weights.append(self._weights(depth, self.entering[depth]))
+            self.entering.append(self._mixture(depth, self.outputs[depth], self.weights[depth]))
+
+    def changed(self, change: Change) -> Tensor:
+        """What leaves the last depth, (B, *shape), with other weights."""
+        h = self.entering[0]
+        for depth, (entering, outputs, weights) in enumerate(
+            zip(self.entering[:-1], self.outputs, self.weights, strict=True)
+        ):
+            same = h is entering
+            before = weights if same else self._weights(depth, h)
+            after = change(depth, before)
+            if same and torch.equal(after, before):
+                h = self.entering[depth + 1]
+            else:
+                h = self._mixture(depth, outputs if same else self._outputs(h), after)
+        return h
+
+    def _outputs(self, h: Tensor) -> Tensor:
+        return self.settings.components.apply(self.params.components, h)
+
+    def _weights(self, depth: int, h: Tensor) -> Tensor:
+        structure, components = self.settings.structure, self.settings.components
+        return structure.weights(components, self.prepared, depth, h, self.visible)
+
+    def _mixture(self, depth: int, outputs: Tensor, weights: Tensor) -> Tensor:
+        structure, components = self.settings.structure, self.settings.components
+        return structure.transform(self.prepared, depth, structure.mix(components, outputs, weights))
+
+
 @torch.no_grad()
-def effects(learner: Learned, task: Task) -> Tensor:
-    """What each component does at each depth: (k, depths, features); nan for those that the task may not use.
+def scores_with(learner: Learned, task: Task, data: Encoded, changes: Sequence[Change]) -> list[float]:
+    """The task's score with each of several changes."""
+    model, whole = learner.settings.model, network(learner, task)
+    decoder = learner.state.params(whole.record, model).decoder
+    outputs: list[list[Tensor]] = [[] for _ in changes]  # of each change, of each block of samples
+    for block in data.h.split(model.block(tuple(data.h.shape[1:]), learner.state.k)):
+        flow = Flow(learner, task, block)
+        for found, change in zip(outputs, changes, strict=True):
+            found.append(model.decoder.apply(decoder, flow.changed(change)))
+    return [whole.score_of(torch.cat(found), data.y) for found in outputs]
+
+
+@torch.no_grad()
+def effects(learner: Learned, task: Task, samples: int = SAMPLES) -> Tensor:
+    """What each component does at each depth: (k, depths, features); nan where the task does not use it.
 
     The effect is how much the features that leave the last depth change, on average over samples, when the
     component has all the weight of that depth, compared with having none of it.
     """
-    settings, state, record = learner.settings, learner.state, learner.state.records[task.name]
-    h, _ = sample(learner, task)
-    params = state.params(record, settings.model)
-    visible = record.visible(state.k).to(h.device)
+    structure, known = learner.settings.structure, learner.state.records[task.name].k
+    flow = Flow(learner, task, sample(learner, task, samples).h)
 
     def features(change: Change) -> Tensor:
-        structure = Altered(settings.structure, change)
-        keep = [None] * settings.depth
-        left = structure.body(settings.components, params.components, params.task.structure, h, keep, visible)
+        left = flow.changed(change)
         return left.flatten(2).mean(2).mean(0) if left.ndim > 2 else left.mean(0)
 
-    found = []
-    for component in range(state.k):
-        at = [
-            features(at_intensity(settings.structure, component, 1.0, depth, record.k))
-            - features(at_intensity(settings.structure, component, 0.0, depth, record.k))
-            for depth in range(settings.depth)
-        ]
-        allowed = torch.stack(at) if visible[component] else torch.full_like(torch.stack(at), torch.nan)
-        found.append(allowed)
-    return torch.stack(found).cpu()
+    used = weights(learner, task).T  # (k, depths)
+    found = torch.full((*used.shape, flow.entering[-1].shape[1]), torch.nan, dtype=flow.entering[-1].dtype)
+    for component, depth in used.nonzero().tolist():
+        found[component, depth] = features(at_intensity(structure, component, 1.0, depth, known)) - features(
+            at_intensity(structure, component, 0.0, depth, known)
+        )
+    return found
 
 
 def consistency(effects: Sequence[Tensor], weights: Sequence[Tensor]) -> list[float]:
@@ -212,31 +263,101 @@ def consistency(effects: Sequence[Tensor], weights: Sequence[Tensor]) -> list[fl
     return found
 
 
-def rows(learner: Learned, tasks: Sequence[Task]) -> Iterator[Row]:
-    """What a finished run's rows tell of its components: structures, scores without each of them,
-    consistency."""
+# --- at the end of a run ------------------------------------------------------------------------------------
+
+SHARE = 0.05  # of a run's work may be spent here, ...
+NUMBERS = 2**27  # ... or so many numbers may leave components, a second's work: small runs have no bound
+LEAST = 20  # samples of a task are looked at in any case
+
+
+def most_samples(learner: Learned, tasks: Sequence[Task]) -> int:
+    """How many samples of each task are looked at, at most: fewer than there are, if all would take long.
+
+    Work is counted, not timed, in samples that pass the whole network: so the numbers are the same wherever
+    it is done. A step of training counts three passes, forward and back.
+    """
     settings, state = learner.settings, learner.state
+    sizes = [len(task.test or task.validation or task.train) for task in tasks]
+    used = [weights(learner, task) != 0 for task in tasks]  # (depths, k)
+    components = [1 + int(places.any(0).sum()) for places in used]  # are removed, one after the other
+    places = [1 + int(places.sum()) if settings.structure.shares else 0 for places in used]  # of effects
+
+    def work(most: int) -> int:
+        of_tasks = zip(sizes, components, places, strict=True)
+        return sum(c * min(most, n) + p * min(most, n, SAMPLES) for n, c, p in of_tasks)
+
+    evaluated = sum(sum(sizes[:known]) for known in range(settings.initial_tasks, len(tasks) + 1))
+    run = 3 * state.steps * (settings.batch_size or max(sizes)) + evaluated
+    shapes = [settings.model.shapes(tuple(state.records[task.name].input_shape))[1:] for task in tasks]
+    numbers = state.k * max(sum(map(math.prod, of_depths)) for of_depths in shapes)  # leave them in one pass
+    most = max(sizes)
+    while most > LEAST and work(most) > max(SHARE * run, NUMBERS / numbers):
+        most = max(LEAST, most // 2)
+    return most
+
+
+def parts(
+    learner: Learned,
+    tasks: Sequence[Task],
+    done: Container[tuple[str, str]] = (),
+    effects_of: list[Tensor] | None = None,
+) -> Iterator[list[Row]]:
+    """What a finished run's rows tell of its components: structures, scores without each of them,
+    consistency. They come in parts, one a task, which may be kept.
+
+    done: stage and task of rows that were kept before an interruption: they are left out. effects_of: what
+    was measured of the first tasks, to be kept with the rows; it grows.
+    """
+    settings, state = learner.settings, learner.state
+    effects_of = [] if effects_of is None else effects_of
     busy = state.progress.tasks if state.progress is not None else []
     known = [task for task in tasks if task.name in state.records and task.name not in busy]
     if not settings.structure.axes or not known or not state.k:
         return  # no components to choose from
-    watch, last, epoch = Watch(settings, state, []), known[-1].name, len(settings.stages())
-    for task in known:
-        used = weights(learner, task).T[: state.records[task.name].k]
-        for component, of_depths in enumerate(used.tolist()):
-            for depth, weight in enumerate(of_depths):
-                yield watch.add(last, epoch, STRUCTURE, "weight", weight, task.name, "", component, depth)
-    for task in known:
-        record = state.records[task.name]
-        if task.test is not None:
-            data = network(learner, task).encoded(task.test)
-            metric = f"{metric_name(record.kind)} without component"
-            for component in range(record.k):
-                value = score(learner, task, data, removed(settings.structure, component))
-                yield watch.add(last, epoch, REMOVAL, metric, value, task.name, "test", component)
-    if settings.structure.shares:
+    watch, most = Watch(settings, state, []), most_samples(learner, known)
+    add = partial(watch.add, known[-1].name, len(settings.stages()))
+    if (STRUCTURE, known[0].name) not in done:
+        yield [
+            add(STRUCTURE, "weight", weight, task.name, "", component, depth)
+            for task in known
+            for component, of_depths in enumerate(weights(learner, task).T.tolist())
+            if component < state.records[task.name].k
+            for depth, weight in enumerate(of_depths)
+        ]
+    for i, task in enumerate(known):
+        measure = settings.structure.shares and i >= len(effects_of)
+        if measure:
+            effects_of.append(effects(learner, task, min(most, SAMPLES)))
+        if task.test is not None and (REMOVAL, task.name) not in done:
+            yield _removals(learner, task, most, partial(add, REMOVAL))
+        elif measure:
+            yield []
+    if settings.structure.shares and (CONSISTENCY, "") not in done:
         everywhere = [weights(learner, task).T for task in known]
-        of_components = consistency([effects(learner, task) for task in known], everywhere)
-        for component, value in enumerate(of_components):
-            if not math.isnan(value):
-                yield watch.add(last, epoch, CONSISTENCY, "consistency", value, component=component)
+        of_components = consistency(effects_of, everywhere)
+        yield [
+            add(CONSISTENCY, "consistency", value, component=component)
+            for component, value in enumerate(of_components)
+            if not math.isnan(value)
+        ]
+
+
+def _removals(learner: Learned, task: Task, most: int, add: Callable[..., Row]) -> list[Row]:
+    """The task's scores without each component; beside them, if they are of fewer samples than there are,
+    how many, and the score of the same ones with all components."""
+    record, structure = learner.state.records[task.name], learner.settings.structure
+    metric, data = metric_name(record.kind), sample(learner, task, most)
+    changes = [removed(structure, component) for component in range(record.k)]
+    rows = []
+    if task.test is not None and len(data.y) < len(task.test):
+        (whole,) = scores_with(learner, task, data, [lambda depth, weights: weights])
+        rows.append(add("samples", float(len(data.y)), task.name, "test"))
+        rows.append(add(f"{metric} with all components", whole, task.name, "test"))
+    for component, value in enumerate(scores_with(learner, task, data, changes)):
+        rows.append(add(f"{metric} without component", value, task.name, "test", component))
+    return rows
+
+
+def rows(learner: Learned, tasks: Sequence[Task]) -> Iterator[Row]:
+    """All `parts`, one row after the other."""
+    return itertools.chain.from_iterable(parts(learner, tasks))
