@@ -12,6 +12,7 @@ import subprocess
 import sys
 import termios
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,8 @@ import pytest
 from piaget.cli import main
 from piaget.lab.folder import RunFolder
 from piaget.lab.kept import how_far
-from piaget.lab.progress import Tracker, duration, score
+from piaget.lab.progress import Plan, Tracker, duration, score
+from piaget.lab.runs import _tell_of_all
 from piaget.scoring.watch import EpochReport
 from tests.commands import command, words
 
@@ -202,7 +204,7 @@ def row(seed, evaluated, value, metric="accuracy"):
 
 
 def test_the_share_that_is_done():
-    tracker = Tracker(10)
+    tracker = Tracker(Plan([40] * 10))
     assert progress_after(tracker, 4, epoch("d", "initialization", 5)).done == pytest.approx(0.2)
     assert progress_after(tracker, 4, epoch("d", "initialization", 10)).done == pytest.approx(0.4)
     assert progress_after(tracker, 5, epoch("e", "assimilation", 5)).done == pytest.approx(0.45)
@@ -210,7 +212,7 @@ def test_the_share_that_is_done():
 
 
 def test_scores_are_means_over_runs_of_the_latest():
-    tracker = Tracker(3)
+    tracker = Tracker(Plan([40] * 3))
     assert progress_after(tracker, 1, epoch("a", "assimilation", 1)).metric is None
     tracker.rows([row(0, "a", 0.1), row(0, "a", 0.5), row(1, "a", 0.7), row(0, "b", 0.9), row(1, "b", 0.7)])
     tracker.rows([row(0, "c", 3.0, "rmse")])
@@ -220,20 +222,103 @@ def test_scores_are_means_over_runs_of_the_latest():
     assert progress.past == pytest.approx(0.6)
 
 
-def test_the_time_that_is_left(monkeypatch):
-    now = 100.0
+# --- the time that is left ------------------------------------------------------------------------------
+
+
+STAGED = ["assimilation"] * 19 + ["adaptation"]
+# A plan, and what work takes: an epoch in a stage at a task; what is between tasks; one evaluation on the way.
+TIMES = {
+    "dynamic er": (
+        Plan([8000] * 10, STAGED, 4, None, 2),
+        lambda stage, task: {"initialization": 4, "assimilation": 3, "adaptation": 3 + 0.1 * task}[stage],
+        lambda task: 0.3 * task,
+    ),
+    "joint ewc": (
+        Plan([1000] * 20, ["joint"] * 20, 4, None, 1, frozenset(["joint"])),
+        lambda stage, task: 4 * 0.5 if stage == "initialization" else 0.4 + 0.12 * task,
+        lambda task: 0.5 + 0.05 * task,
+    ),
+    "ewc that adapts often": (
+        Plan([1000] * 40, (["assimilation"] * 4 + ["adaptation"]) * 4, 4, None, 1, frozenset(["adaptation"])),
+        lambda stage, task: {"initialization": 2, "assimilation": 0.4, "adaptation": 0.4 + 0.12 * task}[
+            stage
+        ],
+        lambda task: 0.5 + 0.05 * task,
+    ),
+    "linear, tasks of all sizes": (
+        Plan([300 + 100 * (7 * i % 10) for i in range(29)], ["assimilation"] * 400 + ["adaptation"], 4),
+        lambda stage, task: 1e-5 * (1600 if stage == "initialization" else 300 + 100 * (7 * (task - 1) % 10)),
+        lambda task: 0.01 * task,
+    ),
+    "slow evaluations": (
+        Plan([50] * 50, ["assimilation"] * 9 + ["adaptation"], 4, 5, 2),
+        lambda stage, task: 0.4 if stage == "initialization" else 0.2,
+        lambda task: 2.0 * task,
+    ),
+}
+
+
+def simulated(plan, epoch_takes, between_takes):
+    """What happens, one after the other: (seconds, task, report); a report of None: a task begins."""
+    events = []
+    for task in range(plan.initial, len(plan.sizes) + 1):
+        stages = ["initialization"] * 20 if task == plan.initial else plan.stages
+        events.append((0.0 if task == plan.initial else between_takes(task - 1), task, None))
+        for number, stage in enumerate(stages, 1):
+            report = EpochReport(0, f"task {task}", stage, number, len(stages), 4, lambda split: 0.0)
+            evaluated = plan.every is not None and number % plan.every == 0 and number < len(stages)
+            seconds = epoch_takes(stage, task) + evaluated * between_takes(task)
+            events.append((seconds * (1 + 0.05 * (number % 3 - 1)), task, report))  # nothing is even
+    return events
+
+
+def ratios(events, plan, monkeypatch, stop_at=None):
+    """Time left as it is told, relative to the truth, from the second task after the initial ones on."""
+    now, left, found = 100.0, sum(seconds for seconds, *_ in events), []
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    tracker = Tracker(10, done=0.5, seconds=1000.0)  # goes on
-    now = 110.0
-    progress = progress_after(tracker, 6, epoch("f", "assimilation", 10))
-    assert progress.seconds == pytest.approx(1010)
-    assert progress.left == pytest.approx(40)  # a tenth took 10 s, and four are left
+    tracker = Tracker(plan)
+    for i, (seconds, task, report) in enumerate(events):
+        now, left = now + seconds, left - seconds
+        if report is None:
+            tracker.between()
+            continue
+        tracker.epoch(task, report)
+        if i == stop_at:  # killed: what was measured is kept as JSON
+            kept = json.loads(json.dumps(tracker.rates.measured))
+            measured = {kind: {int(t): both for t, both in of.items()} for kind, of in kept.items()}
+            now += 1000.0
+            tracker = Tracker(plan, tracker.done, tracker.seconds, measured)
+            now += 5.0  # it is loaded
+        told = tracker.left
+        if task >= plan.initial + 2 and left > 0.02 * sum(s for s, *_ in events) and told is not None:
+            found.append(told / left)
+    return found
+
+
+@pytest.mark.parametrize("name", TIMES)
+@pytest.mark.parametrize("stopped", [False, True])
+def test_the_time_that_is_left(name, stopped, monkeypatch):
+    """Within a factor of 1.5, also after an interruption."""
+    plan, *takes = TIMES[name]
+    events = simulated(plan, *takes)
+    found = ratios(events, plan, monkeypatch, len(events) // 2 if stopped else None)
+    assert len(found) > 50
+    assert min(found) > 1 / 1.5
+    assert max(found) < 1.5
+
+
+def test_other_cohorts_take_as_long():
+    told = []
+    standing = progress_after(Tracker(Plan([40] * 10)), 10, epoch("j", "adaptation", 10))
+    for i in range(2):
+        _tell_of_all(told.append, i, 3, replace(standing, seconds=60.0, left=30.0))
+    assert [one.left for one in told] == [30 + 2 * 90, 30 + 90]
 
 
 def test_short_epochs_are_not_all_told(monkeypatch):
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    tracker = Tracker(10)
+    tracker = Tracker(Plan([40] * 10))
     assert tracker.due()
     progress_after(tracker, 1, epoch("a", "joint", 1))
     assert not tracker.due()

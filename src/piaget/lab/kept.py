@@ -22,13 +22,15 @@ LAST, BEFORE = "checkpoint", "checkpoint-old"  # what the files are called
 
 @dataclass(frozen=True)
 class Kept:
-    """Beside the learners: how much of their row files, the share of the work done, its time, and who
-    diverged (seed -> what was said of it)."""
+    """Beside the learners: how much of their row files, the share of the work done, its time, who diverged
+    (seed -> what was said of it), the time that is left, and by what that is told (progress.Measured)."""
 
     rows: list[Extent]
     done: float
     seconds: float
     diverged: dict[int, str] = field(default_factory=dict)
+    left: float | None = None
+    measured: dict[str, dict[int, list[float]]] = field(default_factory=dict)
 
 
 def seeds(folder: Path) -> list[int]:
@@ -69,7 +71,12 @@ def kept_of(folder: Path, header: dict[str, Any]) -> Kept:
         kept = dict(header["kept"])
         rows = [Extent(*one) for one in kept.pop("rows", None) or [[size] for size in kept.pop("sizes")]]
         diverged = {int(seed): str(text) for seed, text in kept.pop("diverged", {}).items()}
-        return Kept(rows, float(kept["done"]), float(kept["seconds"]), diverged)
+        measured = {
+            str(kind): {int(task): [float(units), float(took)] for task, (units, took) in of_tasks.items()}
+            for kind, of_tasks in kept.pop("measured", {}).items()
+        }
+        left = None if kept.get("left") is None else float(kept["left"])
+        return Kept(rows, float(kept["done"]), float(kept["seconds"]), diverged, left, measured)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise LoadError(f"{folder} is damaged: it does not say what was kept ({error})") from error
 

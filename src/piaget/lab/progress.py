@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -36,17 +37,119 @@ class Standing:
     left: float | None  # seconds
 
 
+@dataclass(frozen=True)
+class Plan:
+    """All epochs of a cohort, as far as they are known beforehand."""
+
+    sizes: Sequence[int]  # training samples of each task
+    stages: Sequence[str] = ()  # of each epoch on a task
+    initial: int = 0  # tasks, which are learned together
+    every: int | None = None  # so many epochs it is evaluated, too
+    passes: int = 1  # through the samples of a later task in an epoch
+    grows: frozenset[str] = frozenset()  # stages in which past tasks make steps longer
+
+    def kinds(self, task: int) -> list[str]:
+        """What each epoch on a task, counted from 1, is like: those of one kind take equally long."""
+        if task <= self.initial:
+            return []
+        return [self.kind(stage, epoch) for epoch, stage in enumerate(self.stages, 1)]
+
+    def kind(self, stage: str, epoch: int) -> str:
+        """Of one epoch. The first one of a stage prepares it, and some are followed by an evaluation."""
+        later = stage != "initialization"
+        first = later and (epoch == 1 or self.stages[epoch - 2 : epoch - 1] != self.stages[epoch - 1 : epoch])
+        evaluated = self.every is not None and epoch % self.every == 0
+        return stage + ", first" * first + ", evaluated" * evaluated
+
+
+BETWEEN = (
+    "between tasks"  # a kind of work, too: evaluation on all tasks, what is remembered, loading the next
+)
+Measured = dict[
+    str, dict[int, list[float]]
+]  # {kind of work: {task: [units, seconds]}}; units: samples, mostly
+
+
+class Rates:
+    """What each kind of work took, and what it will take."""
+
+    def __init__(self, plan: Plan, measured: Measured | None = None) -> None:
+        self.plan, self.measured = plan, measured or {}
+
+    def add(self, kind: str, task: int, units: float, seconds: float) -> None:
+        """Work that was done at a task."""
+        done = self.measured.setdefault(kind, {}).setdefault(task, [0.0, 0.0])
+        done[0] += units
+        done[1] += seconds
+
+    def rate(self, kind: str, task: int) -> float:
+        """Expected seconds a unit at a task.
+
+        A line through what was measured at tasks before: it may rise with tasks, at most in proportion to
+        their number. As long as little is known of how it rises, as such work usually does.
+        """
+        points = [
+            (at, units, seconds / units) for at, (units, seconds) in self.measured.get(kind, {}).items()
+        ]
+        if not points:
+            return self._guess(kind)
+        whole = sum(units for _, units, _ in points)
+        at = sum(units * i for i, units, _ in points) / whole
+        mean = sum(units * y for _, units, y in points) / whole
+        share = len(points) / whole  # a task counts as one point, on average
+        usual = (
+            (1.0 if kind == BETWEEN else 0.8 if kind.split(",")[0] in self.plan.grows else 0.0) * mean / at
+        )
+        spread = sum(share * units * (i - at) ** 2 for i, units, _ in points)
+        slope = sum(share * units * (i - at) * (y - mean) for i, units, y in points)
+        slope = (usual + slope) / (1 + spread)
+        return mean + min(max(slope, 0.0), mean / at) * (task - at)
+
+    def _guess(self, kind: str) -> float:
+        """Of a kind that was not met yet: as long as the others, pass by pass."""
+        if kind == BETWEEN:
+            return 0.0
+        epochs = {known: work for known, work in self.measured.items() if known != BETWEEN}
+        units = sum(self._passes(known) * u for known, work in epochs.items() for u, _ in work.values())
+        seconds = sum(s for work in epochs.values() for _, s in work.values())
+        return self._passes(kind) * seconds / units if units else 0.0
+
+    def _passes(self, kind: str) -> int:
+        return 1 if kind.startswith("initialization") else self.plan.passes
+
+    def left(self, task: int, stage: str, epoch: int, epochs: int) -> float | None:
+        """Seconds of work that is left after an epoch at a task. None: nothing was measured yet."""
+        if not any(kind != BETWEEN for kind in self.measured):
+            return None
+        sizes, last = self.plan.sizes, len(self.plan.sizes)
+        if stage == "initialization":
+            seconds = (epochs - epoch) * sum(sizes[:task]) * self.rate(stage, task)
+        else:
+            seconds = self._seconds(Counter(self.plan.kinds(task)[epoch:]), task)
+        whole = Counter(self.plan.kinds(last))
+        seconds += sum(self._seconds(whole, later) for later in range(task + 1, last + 1))
+        return seconds + sum(self.rate(BETWEEN, ended) for ended in range(task, last))
+
+    def _seconds(self, kinds: Mapping[str, int], task: int) -> float:
+        size = self.plan.sizes[task - 1]
+        return sum(count * size * self.rate(kind, task) for kind, count in kinds.items())
+
+
 class Tracker:
     """Follows the epochs and rows of a cohort, and says where it stands."""
 
-    def __init__(self, tasks: int, done: float = 0.0, seconds: float = 0.0) -> None:
-        """`done`, `seconds`: where an interrupted cohort goes on."""
-        self.tasks, self.done = tasks, done
+    def __init__(
+        self, plan: Plan, done: float = 0.0, seconds: float = 0.0, measured: Measured | None = None
+    ) -> None:
+        """`done`, `seconds`, `measured`: where an interrupted cohort goes on."""
+        self.tasks, self.done, self.rates = len(plan.sizes), done, Rates(plan, measured)
         self._done_before, self._seconds_before, self._began = done, seconds, time.monotonic()
         self._scores: dict[str, dict[tuple[int, str], float]] = {}  # {metric: {(seed, task): value}}
         self.current: dict[int, str] = {}  # {seed: task}: runs may learn tasks in different orders
         self._last: tuple[int, EpochReport] | None = None
         self._told = -SECONDS
+        self._since: float | None = None  # the work that is being done began; None: with preparations
+        self.left: float | None = None  # seconds
 
     def rows(self, rows: Iterable[Row]) -> None:
         """Takes note of new scores."""
@@ -64,7 +167,23 @@ class Tracker:
         share = report.epoch / report.epochs
         # The initial tasks are learned together: as much work as one after the other.
         self.done = (task * share if report.stage == "initialization" else task - 1 + share) / self.tasks
+        plan, size = self.rates.plan, self.rates.plan.sizes[task - 1]
+        if report.stage == "initialization":
+            size = sum(plan.sizes[:task])
+        self._measure(plan.kind(report.stage, report.epoch), task, size)
         self._last = task, report
+        self.left = self.rates.left(task, report.stage, report.epoch, report.epochs)
+
+    def between(self) -> None:
+        """A task begins: what was done since the last epoch belongs to the task before."""
+        if self._last is not None:
+            self._measure(BETWEEN, self._last[0], 1)
+
+    def _measure(self, kind: str, task: int, units: float) -> None:
+        now = time.monotonic()
+        if self._since is not None:
+            self.rates.add(kind, task, units, now - self._since)
+        self._since = now
 
     def due(self) -> bool:
         """Is it time to report again?"""
@@ -94,12 +213,8 @@ class Tracker:
             begun_at=self._done_before,
             done=self.done,
             seconds=self.seconds,
-            left=self._left(),
+            left=self.left,
         )
-
-    def _left(self) -> float | None:
-        new = self.done - self._done_before
-        return (time.monotonic() - self._began) * (1 - self.done) / new if new > 0 else None
 
     def latest(self, tasks: Mapping[int, str]) -> tuple[str | None, float | None, float | None]:
         """The metric, and these runs' scores on a task each, and on all others.

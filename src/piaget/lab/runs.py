@@ -28,7 +28,7 @@ from piaget.data.tasks import Stream, Task
 from piaget.errors import Diverged, SettingError
 from piaget.lab import checkpoint, folder, kept
 from piaget.lab.folder import has_ended, seed_folders
-from piaget.lab.progress import Standing, Tracker, duration, score
+from piaget.lab.progress import Plan, Standing, Tracker, duration, score
 from piaget.lab.row_file import RowFile
 from piaget.learner import Learner
 from piaget.method.description import to_json
@@ -46,6 +46,7 @@ class _Member:
     folder: Path
     learner: Learner
     stream: Stream
+    sizes: Sequence[int] = ()  # training samples of each task
 
     @property
     def seed(self) -> int:
@@ -77,7 +78,7 @@ def run(
     ended = all(map(has_ended, folders))  # then nothing is written: they may be read-only
     with contextlib.nullcontext() if ended else folder.only_one(folders):
         for one in runs.values():
-            learner, data = to_json(one.learner.settings), fingerprints(one.stream)
+            learner, (data, one.sizes) = to_json(one.learner.settings), _looked_through(one.stream)
             folder.begin(one.folder, configuration, one.seed, learner, data, data_dir=data_dir)
         if ended:
             return folders
@@ -95,14 +96,21 @@ def run(
 
 def fingerprints(stream: Stream) -> dict[str, str]:
     """Of each task, by its name."""
-    return {task.name: task.fingerprint() for task in (stream[i] for i in range(len(stream)))}
+    return _looked_through(stream)[0]
+
+
+def _looked_through(stream: Stream) -> tuple[dict[str, str], list[int]]:
+    """The tasks' fingerprints and training samples; each task is made once."""
+    tasks = (stream[i] for i in range(len(stream)))
+    seen = [(task.name, task.fingerprint(), len(task.train)) for task in tasks]
+    return {name: fingerprint for name, fingerprint, _ in seen}, [size for *_, size in seen]
 
 
 def _tell_of_all(tell: Tell, i: int, cohorts: int, standing: Standing) -> None:
     """Where one cohort stands as where all of them do, which take as long as this one."""
     left = standing.left
-    if left is not None and standing.done > 0:
-        left += (cohorts - 1 - i) * standing.seconds / standing.done
+    if left is not None:
+        left += (cohorts - 1 - i) * (standing.seconds + left)
     done, begun_at = (i + standing.done) / cohorts, (i + standing.begun_at) / cohorts
     tell(replace(standing, done=done, begun_at=begun_at, left=left))
 
@@ -132,7 +140,8 @@ def _train(runs: Sequence[_Member], every: int | None, tell: Tell | None) -> Non
     paths = [one.folder / "rows.csv" for one in runs]
     loaded = checkpoint.load(place, learners, streams, paths)
     before, effects = loaded or (None, [[] for _ in runs])
-    tracker = Tracker(len(streams[0]), before.done, before.seconds) if before else Tracker(len(streams[0]))
+    plan = _plan(runs[0], every)
+    tracker = Tracker(plan, before.done, before.seconds, before.measured) if before else Tracker(plan)
     files = [RowFile(path, before.rows[i] if before else None) for i, path in enumerate(paths)]
     for file in files:
         tracker.rows(file.rows())
@@ -168,6 +177,20 @@ def _train(runs: Sequence[_Member], every: int | None, tell: Tell | None) -> Non
     kept.remove(place)
 
 
+def _plan(one: _Member, every: int | None) -> Plan:
+    """What a run's epochs will be. Streams of other seeds are as large."""
+    settings = one.learner.settings
+    expansion, stages = settings.algorithm.expansion, settings.stages()
+    return Plan(
+        sizes=one.sizes,
+        stages=[kind.name for kind in stages],
+        initial=min(settings.initial_tasks, len(one.sizes)),
+        every=every,
+        passes=len(expansion.passes) if expansion.proposes else 1,
+        grows=frozenset(kind.name for kind in stages if kind.adapts and settings.adaptation.corrects),
+    )
+
+
 def _how_it_ended(error: BaseException) -> tuple[str, str | None]:
     """`interrupted` by the user, `stopped` by the system (a full disk), or `failed`."""
     if not isinstance(error, Exception):
@@ -184,6 +207,7 @@ def _learn(runs: Sequence[_Member], keeper: Keeper, every: int | None, tell: Tel
         left = [r for r, one in enumerate(runs) if one in keeper.left]
         todo = [r for r in left if not _has(runs[r].learner, tasks[r])]
         if todo:
+            keeper.tracker.between()
             keeper.tracker.current = {runs[r].seed: tasks[r].name for r in todo}
             Cohort([runs[r].learner for r in todo]).learn(
                 [tasks[r] for r in todo],
@@ -309,7 +333,9 @@ class Keeper:
         start = time.monotonic() if self.began is None else self.began
         self.write()
         rows = [file.extent for file in self.files]
-        beside = kept.Kept(rows, self.tracker.done, self.tracker.seconds, self.lost)
+        tracker = self.tracker
+        measured = tracker.rates.measured
+        beside = kept.Kept(rows, tracker.done, tracker.seconds, self.lost, tracker.left, measured)
         checkpoint.save(self.place, [one.learner for one in self.runs], beside, self.effects)
         self.last = time.monotonic()
         self.cost, self.began = self.last - start, None

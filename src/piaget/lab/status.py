@@ -29,6 +29,7 @@ class RunStatus:
     error: str | None = None
     together: int = 1  # so many runs are trained as one
     seconds: float = 0.0  # worked so far, on all of them
+    to_go: float | None = None  # seconds of work on all of them, as it was expected when last kept
     left: float | None = None  # seconds of work for this run, as far as that can be known
     seed: int | None = None
     cost: float = 0.0  # expected, relative to other runs of a sweep
@@ -37,6 +38,8 @@ class RunStatus:
     @property
     def whole(self) -> float | None:
         """Seconds of work for the whole of this run."""
+        if self.to_go is not None:
+            return (self.seconds + self.to_go) / self.together
         return self.seconds / self.done / self.together if self.seconds and self.done else None
 
 
@@ -58,7 +61,8 @@ def statuses(out: Path) -> list[RunStatus]:
     rates = _Rates(runs.values())
     for run in runs.values():
         if run.status not in ENDED:
-            run.left = run.whole * (1 - run.done) if run.whole is not None else rates.guess(run)
+            whole = run.whole
+            run.left = whole - run.seconds / run.together if whole is not None else rates.guess(run)
     return list(runs.values())
 
 
@@ -93,7 +97,7 @@ def time_left(runs: Sequence[RunStatus]) -> float | None:
 def _status(run: RunFolder) -> RunStatus:
     try:
         status, trace = run.status, run.description.get("error")
-        done, seconds = _how_far(run)
+        done, seconds, to_go = _how_far(run)
     except LoadError as error:
         return RunStatus(run.path, DAMAGED, error=str(error))
     return RunStatus(
@@ -104,6 +108,7 @@ def _status(run: RunFolder) -> RunStatus:
         error=str(trace).strip().splitlines()[-1] if trace else None,
         together=len(run.together),
         seconds=seconds,
+        to_go=to_go,
         seed=run.seed,
     )
 
@@ -115,9 +120,9 @@ def _last_change(path: Path) -> str | None:
     return changed.isoformat(timespec="seconds")
 
 
-def _how_far(run: RunFolder) -> tuple[float, float]:
-    """The share that is done, and its seconds."""
+def _how_far(run: RunFolder) -> tuple[float, float, float | None]:
+    """The share that is done, its seconds, and those that are left, if they were kept."""
     if run.description["status"] == DONE:
-        return 1.0, float(run.description.get("seconds") or 0.0)
+        return 1.0, float(run.description.get("seconds") or 0.0), None
     far = run.how_far
-    return (far.done, far.seconds) if far is not None else (0.0, 0.0)
+    return (far.done, far.seconds, far.left) if far is not None else (0.0, 0.0, None)
