@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -37,6 +37,12 @@ class Standing:
     left: float | None  # seconds
 
 
+PROBING = "probing"  # after the last task, like a stage: its parts are counted as epochs
+EVALUATED = ", evaluated"  # kinds of epochs end with this, if an evaluation follows
+BETWEEN = "between tasks"  # a kind of work, too: evaluation on all tasks, what is remembered, loading
+GROWTH = 0.8  # the share of EWC's steps that is in proportion to tasks, about (docs/performance.md)
+
+
 @dataclass(frozen=True)
 class Plan:
     """All epochs of a cohort, as far as they are known beforehand."""
@@ -58,16 +64,12 @@ class Plan:
         """Of one epoch. The first one of a stage prepares it, and some are followed by an evaluation."""
         later = stage != "initialization"
         first = later and (epoch == 1 or self.stages[epoch - 2 : epoch - 1] != self.stages[epoch - 1 : epoch])
-        evaluated = self.every is not None and epoch % self.every == 0
-        return stage + ", first" * first + ", evaluated" * evaluated
+        evaluated = self.every is not None and epoch % self.every == 0 and epoch != len(self.stages)
+        return stage + ", first" * first + EVALUATED * evaluated
 
 
-BETWEEN = (
-    "between tasks"  # a kind of work, too: evaluation on all tasks, what is remembered, loading the next
-)
-Measured = dict[
-    str, dict[int, list[float]]
-]  # {kind of work: {task: [units, seconds]}}; units: samples, mostly
+# {kind of work: {task: [units, seconds]}}; units: samples of all epochs, or 1 between tasks
+Measured = dict[str, dict[int, list[float]]]
 
 
 class Rates:
@@ -82,28 +84,35 @@ class Rates:
         done[0] += units
         done[1] += seconds
 
-    def rate(self, kind: str, task: int) -> float:
-        """Expected seconds a unit at a task.
+    def line(self, kind: str) -> Callable[[int], float]:
+        """Expected seconds a unit, at a task: a line through what was measured at tasks before.
 
-        A line through what was measured at tasks before: it may rise with tasks, at most in proportion to
-        their number. As long as little is known of how it rises, as such work usually does.
+        It may rise with tasks, at most in proportion to their number. As long as little is known of how it
+        rises, as such work usually does.
         """
-        points = [
-            (at, units, seconds / units) for at, (units, seconds) in self.measured.get(kind, {}).items()
-        ]
+        work = self.measured.get(kind, {})
+        points = [(at, units, seconds / units) for at, (units, seconds) in work.items()]
         if not points:
-            return self._guess(kind)
+            guess = self._guess(kind)
+            return lambda task: guess
         whole = sum(units for _, units, _ in points)
         at = sum(units * i for i, units, _ in points) / whole
         mean = sum(units * y for _, units, y in points) / whole
         share = len(points) / whole  # a task counts as one point, on average
-        usual = (
-            (1.0 if kind == BETWEEN else 0.8 if kind.split(",")[0] in self.plan.grows else 0.0) * mean / at
-        )
+        usual = self._usual(kind, mean) * mean / at
         spread = sum(share * units * (i - at) ** 2 for i, units, _ in points)
-        slope = sum(share * units * (i - at) * (y - mean) for i, units, y in points)
-        slope = (usual + slope) / (1 + spread)
-        return mean + min(max(slope, 0.0), mean / at) * (task - at)
+        rise = sum(share * units * (i - at) * (y - mean) for i, units, y in points)
+        slope = min(max((usual + rise) / (1 + spread), 0.0), mean / at)
+        return lambda task: mean + slope * (task - at)
+
+    def _usual(self, kind: str, mean: float) -> float:
+        """The share of such work that is in proportion to the number of tasks, before that is measured."""
+        plain = self.measured.get(kind.removesuffix(EVALUATED), {}).values()
+        if kind == BETWEEN:
+            return 1.0
+        if kind.endswith(EVALUATED) and plain:
+            return max(0.0, 1 - sum(s for _, s in plain) / sum(u for u, _ in plain) / mean)
+        return GROWTH if kind.endswith(EVALUATED) or kind.split(",")[0] in self.plan.grows else 0.0
 
     def _guess(self, kind: str) -> float:
         """Of a kind that was not met yet: as long as the others, pass by pass."""
@@ -122,17 +131,16 @@ class Rates:
         if not any(kind != BETWEEN for kind in self.measured):
             return None
         sizes, last = self.plan.sizes, len(self.plan.sizes)
+        between = self.line(BETWEEN)
+        seconds = sum(between(ended) for ended in range(task, last))
         if stage == "initialization":
-            seconds = (epochs - epoch) * sum(sizes[:task]) * self.rate(stage, task)
-        else:
-            seconds = self._seconds(Counter(self.plan.kinds(task)[epoch:]), task)
-        whole = Counter(self.plan.kinds(last))
-        seconds += sum(self._seconds(whole, later) for later in range(task + 1, last + 1))
-        return seconds + sum(self.rate(BETWEEN, ended) for ended in range(task, last))
-
-    def _seconds(self, kinds: Mapping[str, int], task: int) -> float:
-        size = self.plan.sizes[task - 1]
-        return sum(count * size * self.rate(kind, task) for kind, count in kinds.items())
+            seconds += (epochs - epoch) * sum(sizes[:task]) * self.line(stage)(task)
+        rest, whole = Counter(self.plan.kinds(task)[epoch:]), Counter(self.plan.kinds(last))
+        for kind in {**rest, **whole}:
+            line = self.line(kind)
+            seconds += rest[kind] * sizes[task - 1] * line(task)
+            seconds += whole[kind] * sum(sizes[j - 1] * line(j) for j in range(task + 1, last + 1))
+        return seconds
 
 
 class Tracker:
@@ -149,7 +157,6 @@ class Tracker:
         self._last: tuple[int, EpochReport] | None = None
         self._told = -SECONDS
         self._since: float | None = None  # the work that is being done began; None: with preparations
-        self.left: float | None = None  # seconds
 
     def rows(self, rows: Iterable[Row]) -> None:
         """Takes note of new scores."""
@@ -172,12 +179,29 @@ class Tracker:
             size = sum(plan.sizes[:task])
         self._measure(plan.kind(report.stage, report.epoch), task, size)
         self._last = task, report
-        self.left = self.rates.left(task, report.stage, report.epoch, report.epochs)
+
+    @property
+    def left(self) -> float | None:
+        """Seconds of work that is left after the last epoch. None: nothing is known of it."""
+        if self._last is None:
+            return None
+        task, report = self._last
+        if report.stage == PROBING:
+            begun = time.monotonic() - (self._since or 0.0)
+            return begun * (report.epochs - report.epoch) / report.epoch if report.epoch else None
+        return self.rates.left(task, report.stage, report.epoch, report.epochs)
 
     def between(self) -> None:
         """A task begins: what was done since the last epoch belongs to the task before."""
         if self._last is not None:
             self._measure(BETWEEN, self._last[0], 1)
+
+    def probe(self, report: EpochReport) -> bool:
+        """Takes note of a part of probing (0: it begins). True: it takes long, and is to be told."""
+        if report.epoch == 0:
+            self._since = time.monotonic()
+        self._last = self.tasks, report
+        return time.monotonic() - (self._since or 0.0) > 1 and (self.due() or report.epoch == report.epochs)
 
     def _measure(self, kind: str, task: int, units: float) -> None:
         now = time.monotonic()

@@ -28,7 +28,7 @@ from piaget.data.tasks import Stream, Task
 from piaget.errors import Diverged, SettingError
 from piaget.lab import checkpoint, folder, kept
 from piaget.lab.folder import has_ended, seed_folders
-from piaget.lab.progress import Plan, Standing, Tracker, duration, score
+from piaget.lab.progress import PROBING, Plan, Standing, Tracker, duration, score
 from piaget.lab.row_file import RowFile
 from piaget.learner import Learner
 from piaget.method.description import to_json
@@ -151,7 +151,7 @@ def _train(runs: Sequence[_Member], every: int | None, tell: Tell | None) -> Non
         folder.note(one.folder, status="running", error=None, together=together)
         folder.log(one.folder, f"goes on at {100 * tracker.done:.1f} %" if before else f"begins: {together=}")
     try:
-        _probe(runs, _learn(runs, keeper, every, tell), keeper)
+        _probe(runs, _learn(runs, keeper, every, tell), keeper, tell)
     except BaseException as error:
         status, trace = _how_it_ended(error)
         with contextlib.suppress(OSError):  # the disk may be full
@@ -226,17 +226,31 @@ def _learn(runs: Sequence[_Member], keeper: Keeper, every: int | None, tell: Tel
     return past
 
 
-def _probe(runs: Sequence[_Member], tasks: Sequence[Sequence[Task]], keeper: Keeper) -> None:
+def _probe(
+    runs: Sequence[_Member], tasks: Sequence[Sequence[Task]], keeper: Keeper, tell: Tell | None
+) -> None:
     """The rows about components, kept now and then, so that it goes on after an interruption."""
     for one, known, file, effects in zip(runs, tasks, keeper.files, keeper.effects, strict=True):
-        if one in keeper.left:
-            done = {(row["stage"], row["evaluated"]) for row in file.rows()}
-            for rows in probing.parts(one.learner, known, done, effects):
-                for row in rows:
-                    keeper.row(row)
-                if keeper.due():
-                    keeper.keep()
+        if one not in keeper.left:
+            continue
+        done = {(row["stage"], row["evaluated"]) for row in file.rows()}
+        ended, k = len(effects), one.learner.components
+        report = EpochReport(one.seed, known[-1].name, PROBING, 0, len(known) + 2 - ended, k, _no_score)
+        keeper.tracker.current = {one.seed: known[-1].name}
+        keeper.tracker.probe(report)
+        for part, rows in enumerate(probing.parts(one.learner, known, done, effects), 1):
+            for row in rows:
+                keeper.row(row)
+            if keeper.due():
+                keeper.keep()
+            long = keeper.tracker.probe(replace(report, epoch=min(part, report.epochs)))
+            if long and tell is not None:
+                tell(keeper.tracker.standing())
     keeper.write()  # without a checkpoint: what comes next is soon done again
+
+
+def _no_score(split: str) -> float:
+    raise SettingError(f"nothing is learned while components are probed: no {split} score")
 
 
 def _on_epoch(task: int, first: int, tracker: Tracker, tell: Tell | None, report: EpochReport) -> None:
