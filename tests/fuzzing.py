@@ -24,7 +24,7 @@ from piaget.errors import PiagetError
 
 FINDINGS = os.environ.get("PIAGET_FUZZ")
 TIMES = int(os.environ.get("PIAGET_FUZZ_TIMES", "1"))
-SECONDS, MEMORY = 20, 4 << 30  # that one call may take
+SECONDS, MEMORY = 60, 4 << 30  # that one call may take
 HOUSE = str(Path(piaget.__file__).parent)
 SHORT = reprlib.Repr()
 SHORT.maxstring = SHORT.maxother = 300

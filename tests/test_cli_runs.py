@@ -9,6 +9,7 @@ import pandas
 
 import piaget
 from piaget.cli import main
+from piaget.lab.folder import note
 from tests.commands import command, in_a_process, said, words
 from tests.tables import frame, only
 
@@ -90,9 +91,7 @@ def test_pixel_pictures_adapt_every_hundredth_epoch():
 def test_status(tmp_path, capsys):
     out = tmp_path / "out"
     assert main(words(TINY, "--seeds", "0-1", out=out)) == 0
-    description = out / "seed-1" / "run.json"
-    text = description.read_text()
-    description.write_text(text.replace('"status": "done"', '"status": "running"'))
+    note(out / "seed-1", status="running")
     code, text, _ = said(capsys, "status", out, "--json")
     assert code == 0
     found = json.loads(text)

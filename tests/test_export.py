@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sys
 
 import filelock
@@ -205,6 +206,15 @@ def test_a_damaged_run_does_not_keep_the_others(tmp_path):
     exporter = Exporter(tmp_path, Memory())
     assert exporter.update() == len(FIRST)
     assert list(exporter.damaged) == [tmp_path / "a"]
+
+
+def test_a_copy_is_a_run_of_its_own(tmp_path):
+    make_run(tmp_path / "a", FIRST)
+    sink = Memory()
+    assert Exporter(tmp_path, sink).update() == len(FIRST)
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    assert Exporter(tmp_path, sink).update() == len(FIRST)
+    assert Exporter(tmp_path, sink).update() == 0
 
 
 def test_a_run_without_rows_yet(tmp_path):

@@ -102,6 +102,17 @@ class Killed(Exception):
     pass
 
 
+def killed_at(epoch, learner, task):
+    """Learning is broken off after this epoch."""
+
+    def kill(report):
+        if report.epoch == epoch:
+            raise Killed
+
+    with pytest.raises(Killed):
+        learner.learn(task, every=1, on_epoch=kill)
+
+
 @pytest.mark.parametrize("name", OWN)
 def test_saved_loaded_and_carried_on(name, tmp_path):
     """Also in the middle of a task."""
@@ -112,13 +123,7 @@ def test_saved_loaded_and_carried_on(name, tmp_path):
     part = learner_of(name)
     for task in tasks[:3]:
         part.learn(task)
-
-    def kill(report):
-        if report.epoch == 3:
-            raise Killed
-
-    with pytest.raises(Killed):
-        part.learn(tasks[3], every=1, on_epoch=kill)
+    killed_at(3, part, tasks[3])
     part.save(tmp_path)
     own = {n: p for n, p in OWN[name].items() if type(p).__module__.split(".")[0] in ("examples", "tests")}
     if own:
@@ -441,13 +446,7 @@ def test_counts_are_of_the_whole_task_alone_in_a_cohort_and_after_an_interruptio
         assert told == {"steps": found["task 2", "steps"], "sum": found["task 2", "sum"]}
     part = piaget.Learner(**settings)
     counted(part, large[:2])
-
-    def kill(report):
-        if report.epoch == 4:
-            raise Killed
-
-    with pytest.raises(Killed):
-        part.learn(large[2], every=1, on_epoch=kill)
+    killed_at(4, part, large[2])
     part.save(tmp_path)
     part = piaget.Learner.load(tmp_path, adaptation=Counting())
     assert counted(part, large[2:]) == {k: v for k, v in alone[1].items() if k[0] == "task 2"}

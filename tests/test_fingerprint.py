@@ -17,7 +17,9 @@ from piaget.data.encoding import Column, Encoding, Scaling
 from piaget.data.tasks import Split, Task, same_fingerprint
 from tests.small import make_task
 
-ENCODING = Encoding((Column("a", mean=1.0), Column("b", ("x", "y"))), "group", "target", "multiclass")
+ENCODING = Encoding(
+    (Column("a", mean=1.0), Column("b", ("u", "v", "w", "x", "y"))), "group", "target", "multiclass"
+)
 TASK = replace(make_task("t", n=8), labels=("p", "q", "r"), encoding=ENCODING)
 
 

@@ -117,7 +117,7 @@ VALUES: list[Any] = [
     {},
 ]
 OPTIONAL = ("labels", "encoding")  # of a task: None is as good as any other value
-VALUES += [{"a": 1}, [1, "x"], {"part": "Dense"}, {"custom": "os.system"}]
+VALUES += [{"a": 1}, [1, "x", None], {"part": "Dense"}, {"custom": "os.system"}]
 
 
 def odd(value: Any, instead_of: Any) -> bool:
@@ -128,8 +128,9 @@ def odd(value: Any, instead_of: Any) -> bool:
 
     if not is_number(value) or not is_number(instead_of):
         return type(value) is not type(instead_of)
-    strange = value != value or abs(value) == float("inf") or abs(value) > 2**39
-    return strange or (value < 0 and isinstance(instead_of, int))
+    whole = isinstance(instead_of, int)
+    strange = value != value or abs(value) == float("inf") or abs(value) > (2**39 if whole else 10**300)
+    return strange or (value < 0 and whole)
 
 
 def nodes(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -154,7 +155,11 @@ def mutate_plain(data: dict[str, Any], rng: random.Random) -> str:
         parent[f"{key} again"] = copy.deepcopy(parent[key])
     else:
         odd_values = [value for value in VALUES if odd(value, parent[key])]
-        parent[key] = rng.choice([v for v in odd_values if v is not None or key not in OPTIONAL])
+        if key in OPTIONAL:
+            odd_values = [value for value in odd_values if value is not None]
+        if "labels" in path:  # a label may be any text or number
+            odd_values = [value for value in odd_values if value is None or isinstance(value, list | dict)]
+        parent[key] = rng.choice(odd_values)
         change = f"is {str(parent[key])[:30]}"
     return f"{where}: {change}"
 

@@ -21,6 +21,8 @@ WITHOUT_TORCH = (
     "piaget.files",
     "piaget.lab.configuration",
     "piaget.lab.folder",
+    "piaget.lab.kept",
+    "piaget.lab.status",
     "piaget.lab.row_file",
     "piaget.lab.jobs",
     "piaget.lab.parts",

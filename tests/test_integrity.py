@@ -47,15 +47,15 @@ def whole(tmp_path_factory, config):
     return out
 
 
-def stopped(work, after=0):
-    """Does something that keeps what it has, and is stopped after so many times."""
+def stopped(work, after=0, at="piaget.lab.runs.Keeper.due"):
+    """Does something, which is stopped when it calls a function once more than so many times."""
     left = iter(range(after))
 
-    def due(keeper):
+    def called(*arguments):
         return next(left, None) is not None or pytest.fail("stop here")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lab.Keeper, "due", due)
+        patch.setattr(at, called)
         with pytest.raises(pytest.fail.Exception, match="stop here"):
             work()
 
@@ -136,15 +136,32 @@ def test_the_state_before_is_used(interrupted, whole, config, tmp_path):
     assert contents(out, SEEDS) == contents(whole, SEEDS)
 
 
-def test_both_states_damaged(interrupted, config, tmp_path):
+@pytest.mark.parametrize("after", [0, 2, 4])
+def test_the_two_states_share_nothing(after, config, whole, tmp_path):
+    """Also where the second one has the same tensors, at the end of a task."""
+    stopped(lambda: go(tmp_path, config, SEEDS), after)
+    place = tmp_path / "seed-0" / "checkpoint"
+    last = read_json(place / "checkpoint.json")["tensors"]["file"]
+    (place / last).write_bytes(b"")
+    with pytest.warns(DataNote, match=r"goes on from the state kept before that"):
+        go(tmp_path, config, SEEDS)
+    assert contents(tmp_path, SEEDS) == contents(whole, SEEDS)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [("*.json", "is no JSON"), ("*.safetensors", "before that is no better")],
+)
+def test_both_states_damaged(pattern, reason, interrupted, whole, config, tmp_path):
     out = copied(interrupted, tmp_path, 0)
-    for path in (out / "seed-0" / "checkpoint").glob("*.safetensors"):
-        path.write_bytes(b"")
-    with pytest.raises(LoadError, match=r"no better.*What was learned is lost: remove .*seed-0, .*seed-1"):
+    place = out / "seed-0" / "checkpoint"
+    for path in place.glob(pattern):
+        path.write_text("{")
+    with pytest.raises(LoadError, match=f"{reason}.*What was learned is lost: remove {place} "):
         go(out, config, SEEDS)
-    for seed in SEEDS:
-        shutil.rmtree(out / f"seed-{seed}")
+    shutil.rmtree(place)
     go(out, config, SEEDS)
+    assert contents(out, SEEDS) == contents(whole, SEEDS)
 
 
 @pytest.mark.parametrize("name", ["rows.csv", "run.json", "learner/*"])
@@ -212,6 +229,25 @@ def test_what_is_left_of_a_command_goes_on(whole, config, tmp_path, capsys):
     assert code == 1
     assert f"left out: {out}/seed-0/run.json is damaged" in err
     assert read_description(out / "seed-2")["status"] == "done"
+
+
+def test_a_done_run_whose_rows_are_damaged_is_left_out(whole, tmp_path, capsys):
+    out = copied(whole, tmp_path, 0)
+    (out / "seed-0" / "rows.csv").write_text("")
+    code, text, err = said(capsys, "resume", out)
+    assert code == 1
+    assert f"Remove {out}/seed-0 and give the command that made it again" in err
+    assert "seed 1" in text
+
+
+def test_a_run_that_is_finished_again_is_not_damaged(whole, config, tmp_path):
+    """Killed when one run of two was noted as done, and again before its rows were written again."""
+    stopped(lambda: go(tmp_path, config, SEEDS), at="piaget.lab.kept.remove")
+    note(tmp_path / "seed-1", status="running", rows=None)
+    stopped(lambda: go(tmp_path, config, SEEDS), at="piaget.scoring.probing.rows")
+    assert list(RunFolder(tmp_path / "seed-0").rows())
+    go(tmp_path, config, SEEDS)
+    assert contents(tmp_path, SEEDS) == contents(whole, SEEDS)
 
 
 # --- sealed files ---------------------------------------------------------------------------------------
@@ -311,6 +347,18 @@ def test_data_that_changed_before_resuming(part, config, tmp_path):
     lab.run(learners, streams, tmp_path, config)
 
 
+def test_data_that_changed_without_a_description(config, tmp_path):
+    """The checkpoint has fingerprints, too: run.json may have been removed, since it was damaged."""
+    learners, streams = lab_parts(config)
+    stopped(lambda: lab.run(learners, streams, tmp_path, config))
+    (tmp_path / "seed-0" / "run.json").unlink()
+    learners, streams = lab_parts(config)
+    assert streams[0][4].test is not None
+    streams[0][4].test.y[0] ^= 1
+    with pytest.raises(DataError, match="not what the run began with"):
+        lab.run(learners, streams, tmp_path, config)
+
+
 def lab_parts(config):
     """A learner, and a stream whose tasks are made once."""
     learners, streams = make(config, [0], None)
@@ -324,9 +372,11 @@ def test_a_sweep_whose_data_changed(tmp_path, capsys):
     folder = next(tmp_path.rglob("run.json")).parent
     data = read_description(folder)["data"]
     note(folder, data=data | {next(iter(data)): "2:another"})
-    code, _, err = said(capsys, *sweep, "--seeds", "2", "--out", tmp_path)
-    assert code == 2
-    assert "the data is not what the run finished with" in err
+    others = words("sweep digits --algorithms no-components --epochs 1 --workers 1 --quiet --option tasks=4")
+    for command in ([*sweep, "--seeds", "2"], [*others, "--seeds", "1"], [*sweep, "--seeds", "5-6"]):
+        code, _, err = said(capsys, *command, "--out", tmp_path)
+        assert code == 2, command
+        assert "the data is not what the run finished with" in err
 
 
 # --- reading what cannot be written ---------------------------------------------------------------------
@@ -438,3 +488,14 @@ def test_one_of_three_diverges(tmp_path):
         assert rows[0] == rows[1]
     assert True in before
     assert False in before
+
+
+def test_the_learner_of_another_run_is_noticed(whole, tmp_path, capsys, table):
+    out = copied(whole, tmp_path, 0)
+    shutil.rmtree(out / "seed-0" / "learner")
+    shutil.copytree(out / "seed-1" / "learner", out / "seed-0" / "learner")
+    with pytest.raises(LoadError, match="is not what the run saved"):
+        RunFolder(out / "seed-0").saved_learner()
+    code, _, err = said(capsys, "predict", out / "seed-0", table, "--out", tmp_path / "p.csv")
+    assert code == 2
+    assert f"The run is done: remove {out}/seed-0 and give the command that made it again" in err

@@ -20,7 +20,7 @@ import pytest
 from piaget.cli import main
 from piaget.lab.folder import RunFolder
 from piaget.lab.kept import how_far
-from piaget.lab.progress import Plan, Tracker, duration, score
+from piaget.lab.progress import Plan, Standing, Tracker, duration, score
 from piaget.lab.runs import _tell_of_all
 from piaget.scoring.watch import EpochReport
 from tests.commands import command, words
@@ -260,7 +260,7 @@ TIMES = {
 
 def simulated(plan, epoch_takes, between_takes):
     """What happens, one after the other: (seconds, task, report); a report of None: a task begins."""
-    events = []
+    events: list[tuple[float, int, EpochReport | None]] = []
     for task in range(plan.initial, len(plan.sizes) + 1):
         stages = ["initialization"] * 20 if task == plan.initial else plan.stages
         events.append((0.0 if task == plan.initial else between_takes(task - 1), task, None))
@@ -310,7 +310,7 @@ def test_the_time_that_is_left(name, stopped, monkeypatch):
 
 
 def test_other_cohorts_take_as_long():
-    told = []
+    told: list[Standing] = []
     standing = progress_after(Tracker(Plan([40] * 10)), 10, epoch("j", "adaptation", 10))
     for i in range(2):
         _tell_of_all(told.append, i, 3, replace(standing, seconds=60.0, left=30.0))

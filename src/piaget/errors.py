@@ -27,7 +27,7 @@ class NotFinite(PiagetError, ArithmeticError):
 class Diverged(NotFinite):
     """Learning, or what was learned, led to numbers that are not finite.
 
-    The learner's state is the last one that was finite.
+    The learner is as it was before the task; if the task had been interrupted, as it was last, and finite.
     """
 
     def __init__(self, text: str, task: str, stage: str, epoch: int, seed: int) -> None:

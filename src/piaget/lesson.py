@@ -41,9 +41,13 @@ class Lesson:
         return self._noticing(task.name, self._learn(task))
 
     def _noticing(self, task: str, learning: Learning) -> Learning:
+        """The learner is then as it was before the task, which would only diverge again."""
+        before = self.state.snapshot() if self.state.progress is None else None
         try:
             return (yield from learning)
         except NotFinite as error:
+            if before is not None:
+                self.state.restore(before)
             raise diverged(self.settings, task, self.stage, self.epoch, error) from None
 
     def _initialize(self, pending: dict[str, Task]) -> Learning:

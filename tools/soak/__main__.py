@@ -7,7 +7,6 @@ import importlib
 import itertools
 import multiprocessing
 import os
-import pickle
 import random
 import shlex
 import shutil
@@ -22,7 +21,7 @@ from typing import Any
 os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 from tools.soak.ledger import Ledger, code, publish, result, versions
-from tools.soak.lives import Failure, Life, Living, Original, uninterrupted
+from tools.soak.lives import TIMES, Failure, Life, Living, Original, uninterrupted
 from tools.soak.scenarios import Scenario, order, possible, write_table
 from tools.soak.starts import die_with_parent, take_orphans
 
@@ -50,15 +49,13 @@ class Soak:
     def original(self, scenario: Scenario) -> None:
         """Makes the uninterrupted run of a scenario, and keeps it."""
         folder = self.out / "originals" / scenario.name
-        if not (folder / "original.pickle").is_file():
-            found = uninterrupted(scenario, self.table, folder)
-            (folder / "original.pickle").write_bytes(pickle.dumps(found))
+        if not (folder / TIMES).is_file():
+            uninterrupted(scenario, self.table, folder)
 
     def live(self, number: int) -> Life:
         """One life; all that is drawn in it comes from the seed and its number."""
         scenario, rng = self.scenario(number), random.Random(f"{self.seed} {number}")
-        kept = self.out / "originals" / scenario.name / "original.pickle"
-        original: Original = pickle.loads(kept.read_bytes())
+        original = Original.kept(self.out / "originals" / scenario.name)
         folder = self.out / f"life-{number}"
         life = Life(number, scenario.name)
         living = Living(life, scenario, original, folder, self.table, rng)

@@ -26,9 +26,9 @@ def add(commands: Any) -> None:
 
 def _predict(options: argparse.Namespace) -> int:
     import piaget
-    from piaget.errors import SettingError
+    from piaget.errors import LoadError, SettingError
     from piaget.files import write_atomically
-    from piaget.lab.folder import RunFolder, runs_in
+    from piaget.lab.folder import DONE, RunFolder, runs_in
     from piaget.streams.table_stream import predict_table
 
     if options.out.suffix not in (".csv", ".parquet"):
@@ -37,7 +37,16 @@ def _predict(options: argparse.Namespace) -> int:
         raise SettingError(f"--out {options.out}: there is no such folder")
     runs = runs_in(options.folder)
     run = runs[0] if len(runs) == 1 else RunFolder(options.folder)
-    learner = piaget.Learner.load(run.learner)
+    try:
+        found = run.saved_learner() if (run.path / "run.json").is_file() else run.learner
+        learner = piaget.Learner.load(found)
+    except LoadError as error:
+        if not (run.path / "run.json").is_file():
+            raise
+        advice = "only one that is done has a learner"
+        if run.status == DONE:
+            advice = f"remove {run.path} and give the command that made it again, to train it again"
+        raise LoadError(f"{error}. The run is {run.status}: {advice}") from error
     answered = predict_table(learner, options.table)
     if options.out.suffix == ".parquet":
         write_atomically(options.out, answered.to_parquet(index=False))

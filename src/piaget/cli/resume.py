@@ -71,12 +71,12 @@ def _resume(options: argparse.Namespace) -> int:
 def _resume_runs(runs: list[RunFolder], options: argparse.Namespace) -> int:
     """The runs of one command. One that cannot be read does not keep the others."""
     from piaget.errors import LoadError
-    from piaget.lab.folder import has_ended
+    from piaget.lab.folder import has_ended, readable
 
     damaged: dict[Path, LoadError] = {}
     for one in runs:
         try:
-            _ = one.description
+            readable(one.path)
         except LoadError as error:
             damaged[one.path] = error
             print(f"piaget: left out: {error}", file=sys.stderr)

@@ -116,18 +116,24 @@ def go(
 
 def show(configuration: dict[str, Any], seeds: Sequence[int], options: argparse.Namespace) -> int:
     """The scores of runs that are done, and what became of the others."""
+    from piaget.errors import LoadError
     from piaget.lab.folder import RunFolder, diverged, seed_folders
 
     lost = diverged(seed_folders(options.out, seeds))
     for folder, error in lost.items():
         print(f"piaget: {folder}: failed: diverged: {error}", file=sys.stderr)
-    seeds = [seed for seed in seeds if not any(folder.name == f"seed-{seed}" for folder in lost)]
-    folders = seed_folders(options.out, seeds)
-    results = []
-    for folder in folders:
-        rows = list(RunFolder(folder).rows())
+    results: dict[int, tuple[dict[str, tuple[str, float]], int]] = {}  # of each seed
+    for seed, folder in zip(seeds, seed_folders(options.out, seeds), strict=True):
+        if folder in lost:
+            continue
+        try:
+            rows = list(RunFolder(folder).rows())
+        except LoadError as error:
+            print(f"piaget: left out: {error}", file=sys.stderr)
+            continue
         counts = [int(row["value"]) for row in rows if row["metric"] == "components"]
-        results.append((final_scores(rows), counts[-1]))
+        results[seed] = final_scores(rows), counts[-1]
+    folders, wrong = seed_folders(options.out, list(results)), len(results) < len(seeds)
     if options.json:
         runs = [
             {
@@ -136,21 +142,21 @@ def show(configuration: dict[str, Any], seeds: Sequence[int], options: argparse.
                 "scores": {task: dict([pair]) for task, pair in scores.items()},
                 "components": components,
             }
-            for folder, seed, (scores, components) in zip(folders, seeds, results, strict=True)
+            for folder, (seed, (scores, components)) in zip(folders, results.items(), strict=True)
         ]
         failed = [{"folder": str(folder), "error": error} for folder, error in lost.items()]
         print_json({"event": "result", "runs": runs, "failed": failed})
-        return 1 if lost else 0
-    for seed, (scores, components) in zip(seeds, results, strict=True):
-        if len(folders) + len(lost) > 1:
+        return int(wrong)
+    for seed, (scores, components) in results.items():
+        if len(folders) > 1 or wrong:
             print(f"seed {seed}")
         _print(scores, components)
-    print(
-        f"In {options.out}/seed-*: run.json, rows.csv (all scores), log.txt, learner/ (piaget.Learner.load)."
-    )
+    if folders:
+        inside = "run.json, rows.csv (all scores), log.txt, learner/ (piaget.Learner.load)"
+        print(f"In {options.out}/seed-*: {inside}.")
     if configuration["table"] is not None and folders:
         print(f"For new rows: piaget predict {folders[0]} NEW.csv --out predictions.csv")
-    return 1 if lost else 0
+    return int(wrong)
 
 
 def _print(scores: dict[str, tuple[str, float]], components: int) -> None:

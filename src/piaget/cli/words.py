@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from piaget.data.plain import shown, whole_from
+from piaget.data.plain import BEYOND, shown, whole_from
 from piaget.lab.parts import METHOD, PARTS, ROLES, Trusted, as_flag, is_reference
 from piaget.method.choices import ADAPTATIONS, ALGORITHMS, SETTINGS, STRUCTURES, parse
 
-MOST, MOST_SEEDS, MOST_TEXT = 2**63, 10_000, 1 << 20  # numbers; seeds of a run; bytes of a TOML file
+MOST_SEEDS, MOST_TEXT = 10_000, 1 << 20  # of a run; bytes of a TOML file
 
 
 def positive(text: str) -> int:
     """A whole number, 1 or more, from the command line."""
     number = whole_from(text)
-    if not number or number >= MOST:
+    if not number or number >= BEYOND:
         raise argparse.ArgumentTypeError(f"{shown(text)} is not a whole number, 1 or more, below 2^63")
     return number
 
@@ -32,7 +32,7 @@ def seed_list(text: str) -> list[int]:
         first, last = whole_from(start), whole_from(end if dash else start)
         if first is None or last is None or last < first:
             raise argparse.ArgumentTypeError(f"{shown(text)} is not a list of seeds such as 3, 0-9 or 0,2,5")
-        if last >= MOST or len(seeds) + last - first >= MOST_SEEDS:
+        if last >= BEYOND or len(seeds) + last - first >= MOST_SEEDS:
             raise argparse.ArgumentTypeError(
                 f"{shown(text)} are too many seeds, or too large ones; expected at most {MOST_SEEDS:,}, "
                 "below 2^63"

@@ -245,17 +245,20 @@ def _read_csv(pandas: Any, path: Path, separator: str, texts: Sequence[str]) -> 
 
 @contextlib.contextmanager
 def _rows(path: Path, separator: str) -> Iterator[Iterator[list[str]]]:
-    """The rows of a CSV file that are not empty."""
     with opened(path) as handle, io.TextIOWrapper(handle, "utf-8-sig", newline="") as lines:
-        yield (row for row in csv.reader(lines, delimiter=separator) if len(row) > 1 or "".join(row).strip())
+        yield csv.reader(lines, delimiter=separator)
+
+
+def _is_blank(row: list[str]) -> bool:
+    return len(row) < 2 and not "".join(row).strip()
 
 
 def _header(path: Path, separator: str) -> list[str]:
     with _rows(path, separator) as rows:
-        names = next(rows, None)
-    if names is None:
-        raise DataError(f"{path} is empty; expected a row of names, and rows of values")
-    return names
+        for row in rows:
+            if not _is_blank(row):
+                return row
+    raise DataError(f"{path} is empty; expected a row of names, and rows of values")
 
 
 def _check_rows(path: Path, separator: str, columns: int) -> None:
@@ -266,11 +269,12 @@ def _check_rows(path: Path, separator: str, columns: int) -> None:
                 raise DataError(f"{path} holds NUL bytes; expected a text file in UTF-8")
     with _rows(path, separator) as rows:
         done = 0
-        while block := list(itertools.islice(rows, 10_000)):
-            if set(map(len, block)) != {columns}:
-                number, values = next((i, len(row)) for i, row in enumerate(block) if len(row) != columns)
-                raise DataError(
-                    f"{path}: row {done + number} has {values} values (row 0 has the names); expected "
-                    f"{columns}, as there are names"
-                )
+        while block := list(itertools.islice(rows, 500)):
+            if set(map(len, block)) != {columns}:  # seldom: blank rows, too
+                for number, row in enumerate(block, done):
+                    if len(row) != columns and not _is_blank(row):
+                        raise DataError(
+                            f"{path}: row {number} has {len(row)} values (row 0 has the names); expected "
+                            f"{columns}, as there are names"
+                        )
             done += len(block)

@@ -135,15 +135,3 @@ class Encoding:
 def to_json(encoding: Encoding) -> Any:
     """An encoding as plain data."""
     return dataclasses.asdict(encoding)
-
-
-def from_json(data: Any) -> Encoding:
-    """The inverse of `to_json`."""
-    columns = [c | {"levels": None if c["levels"] is None else tuple(c["levels"])} for c in data["columns"]]
-    return Encoding(
-        tuple(Column(**column) for column in columns),
-        data["group"],
-        data["target"],
-        data["kind"],
-        Scaling(**data["scaling"]),
-    )

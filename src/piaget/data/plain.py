@@ -10,7 +10,7 @@ from typing import Any
 from piaget.errors import SettingError
 
 Fractions = tuple[float, float, float]  # of training, validation and test samples
-MOST_SEEDS = 2**63  # torch takes no others
+BEYOND = 2**63  # torch takes whole numbers below it
 
 
 def plain(value: Any) -> Any:
@@ -61,7 +61,7 @@ def check_count(name: str, count: Any, least: int = 1) -> int:
 def check_seed(seed: Any) -> int:
     """A seed, as Python's own number."""
     seed = plain(seed)
-    if not is_whole(seed) or not 0 <= seed < MOST_SEEDS:
+    if not is_whole(seed) or not 0 <= seed < BEYOND:
         raise SettingError(f"seed={shown(seed)}; expected a whole number, 0 or more, below 2^63")
     return int(seed)
 

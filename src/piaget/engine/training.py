@@ -62,7 +62,7 @@ class Keeper(Protocol):
         """All states are consistent now."""
 
 
-LOOK_EVERY = 200  # steps, at least: so looking takes less than a hundredth of the time
+LOOK_EVERY = 300  # steps, at least: so looking takes about a hundredth of the shortest steps' time
 
 # --- many runs ----------------------------------------------------------------------------------------------
 

@@ -11,8 +11,8 @@ from torch import Tensor
 from piaget.data import encoding
 from piaget.data.encoding import Encoding, Scaling
 from piaget.data.tasks import Kind, Split, Task
+from piaget.data.typed_data import read, read_fields
 from piaget.knowledge.state import Progress, State, TaskRecord
-from piaget.knowledge.typed_data import read, read_fields
 from piaget.method.parameters import SHARED_ROLES, TASK_ROLES, Moments, Role, SharedParams, TaskParams
 from piaget.method.settings import Settings
 from piaget.method.trees import Tensors, flatten, map_tree, ordered

@@ -116,6 +116,11 @@ class State:
                 still.progress = replace(self.progress, moments=dict(self.progress.moments))
             return still
 
+    def restore(self, snapshot: State) -> None:
+        """Puts everything back to what it was."""
+        with self.lock:
+            vars(self).update(snapshot.__getstate__())
+
     @property
     def k(self) -> int:
         """How many components there are, with one on trial."""

@@ -50,6 +50,8 @@ def write_files(
     data = save_tensors(tensors)
     digest = hashlib.sha256(data).hexdigest()
     file = f"{name}-{digest[:16]}.safetensors"
+    if before is not None and file == _tensor_file(path / f"{name}.json"):
+        file = f"{name}-{digest[16:32]}.safetensors"  # the same tensors again: in a file of their own
     write_atomically(path / file, data)
     old_name = None if before is None else path / f"{before}.json"
     write_json(path / f"{name}.json", description | {"tensors": {"file": file, "sha256": digest}}, old_name)

@@ -19,7 +19,7 @@ from piaget.data.tasks import Stream
 from piaget.errors import DataNote, LoadError, SettingError
 from piaget.knowledge.snapshot import describe, restore
 from piaget.knowledge.storage import read_files, write_files
-from piaget.lab.kept import BEFORE, FORMAT, LAST, VERSIONS, Kept, kept_of, names
+from piaget.lab.kept import BEFORE, FORMAT, LAST, VERSIONS, Kept, kept_of, lost, names
 from piaget.lab.row_file import kept_bytes
 from piaget.learner import Learner
 
@@ -61,11 +61,7 @@ def load(
         return kept
     if errors:
         also = f" The state kept before that is no better: {errors[1]}." if errors[1:] else ""
-        together = ", ".join(str(path.parent) for path in row_files)
-        raise LoadError(
-            f"{errors[0]}.{also} What was learned is lost: remove {together} and give the same command "
-            "again, and it begins anew"
-        ) from errors[0]
+        raise LoadError(f"{errors[0]}.{also} {lost(folder)}") from errors[0]
     return None
 
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import filelock
 
-from piaget.errors import LoadError
+from piaget.errors import LoadError, SettingError
 from piaget.files import read_json, write_json
 from piaget.lab.folder import ACTIVE, DONE, RunFolder, at_work, no_runs, runs_below
 from piaget.lab.sinks import BATCH, Exported, Point, Sink, clean, modified
@@ -54,6 +54,7 @@ class Exporter:
         self.at_work = False  # was anything going on then?
         self._versions: dict[Path, tuple[int, int]] = {}  # of run.json
         self._runs: dict[Path, RunFolder] = {}
+        self._owners: dict[str, Path] = {}  # of ids
         self._seen: dict[Path, tuple[int, str]] = {}  # what there was to send: the size, the status
 
     def update(self) -> int:
@@ -73,7 +74,7 @@ class Exporter:
         for folder in folders:
             try:
                 yield folder, work(folder)
-            except LoadError as error:
+            except (LoadError, SettingError) as error:  # the second: there is another run where it would go
                 self.damaged[folder] = str(error)
             else:
                 self.damaged.pop(folder, None)
@@ -112,6 +113,8 @@ class Exporter:
             return 0
         with filelock.FileLock(folder / f".export-{self.sink.name}.lock"):  # of two exporters, one at a time
             kept = _Kept(folder / f"export-{self.sink.name}.json", self.sink.target)
+            if self._owners.setdefault(kept.id, folder) != folder:
+                kept.renew()  # a copy of another run, with its note
             description = self._runs[folder].description
             run = Exported(folder, self._name(folder, root), kept.id, description, status)
             sent = self._send(run, kept)
@@ -169,10 +172,16 @@ class _Kept:
             self.note = _Note(**self.targets[target]) if target in self.targets else None
         except (LoadError, ValueError, KeyError, TypeError) as error:
             raise LoadError(
-                f"{path} is damaged ({error}); without this file, everything is sent again"
+                f"{path} is damaged ({error}); without this file, everything is sent again: to another "
+                "place, or to this one, if what was sent there is removed"
             ) from error
         if not path.is_file():
             self._write()  # the run is known by this id before anything is sent
+
+    def renew(self) -> None:
+        """Nothing of it was sent yet."""
+        self.id, self.targets, self.note = uuid.uuid4().hex, {}, None
+        self._write()
 
     def keep(self, note: _Note) -> None:
         self.targets[self.target] = asdict(note)

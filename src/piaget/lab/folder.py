@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import errno
 import functools
+import hashlib
 import json
 import os
 import platform
@@ -18,6 +19,7 @@ from typing import Any
 import filelock
 
 from piaget.data.plain import whole_from
+from piaget.data.typed_data import read, read_fields
 from piaget.errors import DataError, LoadError, SettingError
 from piaget.files import read_json, write_json
 from piaget.lab import kept
@@ -65,6 +67,13 @@ class RunFolder:
         status = str(self.description["status"])
         return "interrupted" if status == "running" and not at_work(self.path) else status
 
+    def saved_learner(self) -> Path:
+        """The folder of its learner, which must be the one that the run saved."""
+        noted = self.description.get("saved")
+        if noted is not None and noted != learner_mark(self.path):
+            raise LoadError(f"{self.learner} is not what the run saved, or it is gone")
+        return self.learner
+
     @property
     def how_far(self) -> kept.Kept | None:
         """What its cohort's checkpoint says beside the learners, while there is one."""
@@ -74,7 +83,12 @@ class RunFolder:
     def row_text(self) -> bytes:
         """Those bytes of its row file that were kept, verified."""
         if self.description.get("rows") is not None:
-            return kept_bytes(self.rows_file, Extent(**self.description["rows"]), whole=True)
+            try:
+                return kept_bytes(self.rows_file, Extent(**self.description["rows"]), whole=True)
+            except LoadError as error:
+                raise LoadError(
+                    f"{error}. Remove {self.path} and give the command that made it again, to train it again"
+                ) from error
         extent = self._extent()
         return whole_lines(self.rows_file) if extent is None else kept_bytes(self.rows_file, extent)
 
@@ -115,33 +129,34 @@ def no_runs(out: Path) -> LoadError:
     return LoadError(f"{out} holds no runs: there is no run.json in it or below it")
 
 
-_NOTHING = type(None)
-_DESCRIPTION: dict[str, tuple[type, ...]] = {
-    "configuration": (dict,),
-    "status": (str,),
-    "learner": (dict, _NOTHING),
-    "error": (str, _NOTHING),
-    "together": (list, _NOTHING),
-    "seconds": (int, float, _NOTHING),
-    "steps": (int, float, _NOTHING),
-    "peak_memory": (int, float, _NOTHING),
-    "data": (dict, _NOTHING),
-    "rows": (dict, _NOTHING),
-    "data_dir": (str, _NOTHING),
-    "versions": (dict, _NOTHING),
-    "machine": (dict, _NOTHING),
+# What run.json says, as far as it is read back.
+_DESCRIPTION: dict[str, Any] = {
+    "configuration": dict[str, Any],
+    "status": str,
+    "learner": dict[str, Any] | None,
+    "error": str | None,
+    "together": list[int] | None,
+    "seconds": float | None,
+    "steps": float | None,
+    "peak_memory": float | None,
+    "data": dict[str, str] | None,
+    "rows": dict[str, int | str] | None,
+    "saved": str | None,
+    "data_dir": str | None,
+    "versions": dict[str, Any] | None,
+    "machine": dict[str, Any] | None,
 }
-_CONFIGURATION: dict[str, tuple[type, ...]] = {
-    "stream": (str, _NOTHING),
-    "table": (dict, _NOTHING),
-    "options": (dict,),
-    "structure": (str,),
-    "adaptation": (str,),
-    "algorithm": (str,),
-    "epochs": (int, _NOTHING),
-    "every": (int, _NOTHING),
-    "settings": (dict,),
-    "seed": (int,),
+_CONFIGURATION: dict[str, Any] = {
+    "stream": str | None,
+    "table": dict[str, Any] | None,
+    "options": dict[str, Any],
+    "structure": str,
+    "adaptation": str,
+    "algorithm": str,
+    "epochs": int | None,
+    "every": int | None,
+    "settings": dict[str, Any],
+    "seed": int,
 }
 
 
@@ -149,26 +164,16 @@ def read_description(folder: Path) -> dict[str, Any]:
     """What run.json says, checked."""
     path = folder / "run.json"
     description = read_json(path)
-    _check_types(path, description, _DESCRIPTION, ("configuration", "status"))
-    _check_types(path, description["configuration"], _CONFIGURATION, tuple(_CONFIGURATION))
-    if not all(isinstance(seed, int) for seed in description.get("together") or []):
-        raise LoadError(f"{path} does not describe a run: together={description['together']!r}")
-    rows = description.get("rows")
-    if rows is not None and (set(rows) != {"size", "sha256"} or not isinstance(rows["size"], int)):
-        raise LoadError(f"{path} does not describe a run: rows={rows!r}")
+    try:
+        for name in _DESCRIPTION.keys() & {"configuration", "status", *description}:
+            read(_DESCRIPTION[name], description.get(name), name)
+        for name, hint in _CONFIGURATION.items():
+            read(hint, description["configuration"].get(name), name)
+        if description.get("rows") is not None:
+            read_fields({"size": int, "sha256": str}, description["rows"], "rows")
+    except ValueError as error:
+        raise LoadError(f"{path} does not describe a run: {error}") from error
     return description
-
-
-def _check_types(
-    path: Path, values: dict[str, Any], types: dict[str, tuple[type, ...]], needed: Sequence[str]
-) -> None:
-    absent = [name for name in needed if name not in values]
-    if absent:
-        raise LoadError(f"{path} does not describe a run: it has no {', '.join(absent)}")
-    for name, allowed in types.items():
-        value = values.get(name)
-        if name in values and (not isinstance(value, allowed) or isinstance(value, bool)):
-            raise LoadError(f"{path} does not describe a run: {name}={value!r:.100}")
 
 
 def diverged(folders: Iterable[Path]) -> dict[Path, str]:
@@ -187,6 +192,12 @@ def is_done(folder: Path) -> bool:
     with contextlib.suppress(LoadError):
         return read_description(folder)["status"] == DONE
     return False
+
+
+def learner_mark(folder: Path) -> str | None:
+    """A hash of a run's saved learner: its description names the hash of its tensors."""
+    path = folder / "learner" / "learner.json"
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
 
 
 def has_ended(folder: Path) -> bool:
@@ -213,9 +224,9 @@ def begin(
     """
     wanted = json.loads(json.dumps(configuration | {"seed": seed}))
     if (folder / "run.json").is_file():
-        description = _readable(folder)
+        description = readable(folder)
         _check_same(folder, description, wanted, learner)
-        check_data(folder, description, data)
+        check_data(folder, description.get("data"), data, description["status"] == DONE)
         return
     folder.mkdir(parents=True, exist_ok=True)
     description = {
@@ -231,20 +242,21 @@ def begin(
     write_json(folder / "run.json", description | more | software())
 
 
-def _readable(folder: Path) -> dict[str, Any]:
+def readable(folder: Path) -> dict[str, Any]:
     """The description of a run that is to go on."""
     try:
         return read_description(folder)
     except LoadError as error:
         raise LoadError(
             f"{error}. Remove this file and give the command that began the run again: it goes on from its "
-            "checkpoint; one that was done is trained again"
+            "checkpoint; one that was done is trained again, alone"
         ) from error
 
 
-def check_data(folder: Path, description: dict[str, Any], now: dict[str, str] | None) -> None:
-    """Nothing is mixed: a run ends with the data that it began with. now: the fingerprint of each task."""
-    then = description.get("data")
+def check_data(
+    folder: Path, then: dict[str, str] | None, now: dict[str, str] | None, done: bool = False
+) -> None:
+    """Nothing is mixed: a run ends with the data that it began with. Both: the fingerprint of each task."""
     if then is None or now is None or list(then.items()) == list(now.items()):
         return
     changes = {
@@ -253,10 +265,10 @@ def check_data(folder: Path, description: dict[str, Any], now: dict[str, str] | 
         "is gone": [name for name in then if name not in now],
     }
     told = [f"task {_some(names)} {what}" for what, names in changes.items() if names]
-    ended = "finished with" if description["status"] == DONE else "began with"
+    began, order = "finished" if done else "began", "tasks are in another order"
     raise DataError(
-        f"{folder}: the data is not what the run {ended}: {'; '.join(told) or 'tasks are in another order'}. "
-        "Nothing was changed: give another folder for a new run, or the data as it was"
+        f"{folder}: the data is not what the run {began} with: {'; '.join(told) or order}. Nothing was "
+        "changed: give another folder for a new run, or the data as it was"
     )
 
 

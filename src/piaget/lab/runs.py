@@ -25,7 +25,7 @@ from typing import Any
 
 from piaget.cohort import Cohort
 from piaget.data.tasks import Stream, Task
-from piaget.errors import Diverged, SettingError
+from piaget.errors import Diverged, LoadError, SettingError
 from piaget.lab import checkpoint, folder, kept
 from piaget.lab.folder import has_ended, seed_folders
 from piaget.lab.progress import PROBING, Plan, Standing, Tracker, duration, score
@@ -39,14 +39,15 @@ from piaget.scoring.watch import EpochReport
 Tell = Callable[[Standing], None]
 
 
-@dataclass
+@dataclass(eq=False)
 class _Member:
     """One run of a cohort, in memory."""
 
     folder: Path
     learner: Learner
     stream: Stream
-    sizes: Sequence[int] = ()  # training samples of each task
+    data: dict[str, str]  # the fingerprint of each task
+    sizes: list[int]  # training samples of each task
 
     @property
     def seed(self) -> int:
@@ -73,13 +74,15 @@ def run(
     """
     seeds = [learner.settings.seed for learner in learners]
     folders = seed_folders(out, seeds)
-    members = [_Member(*parts) for parts in zip(folders, learners, streams, strict=True)]
+    members = [
+        _Member(*parts, *_looked_through(parts[-1])) for parts in zip(folders, learners, streams, strict=True)
+    ]
     runs = {member.seed: member for member in members}
     ended = all(map(has_ended, folders))  # then nothing is written: they may be read-only
     with contextlib.nullcontext() if ended else folder.only_one(folders):
         for one in runs.values():
-            learner, (data, one.sizes) = to_json(one.learner.settings), _looked_through(one.stream)
-            folder.begin(one.folder, configuration, one.seed, learner, data, data_dir=data_dir)
+            learner = to_json(one.learner.settings)
+            folder.begin(one.folder, configuration, one.seed, learner, one.data, data_dir=data_dir)
         if ended:
             return folders
         # In the same company as before an interruption: then the same numbers come out.
@@ -119,14 +122,18 @@ def begun_cohorts(out: Path, seeds: Sequence[int]) -> list[list[int]]:
     """The interrupted cohorts among these seeds."""
     cohorts = []
     for path in sorted(out.glob("seed-*/checkpoint")):
-        begun = kept.seeds(path)
+        try:
+            begun = kept.seeds(path)
+        except LoadError as error:
+            raise LoadError(f"{error}. {kept.lost(path)}") from error
         if not begun or not set(begun) & set(seeds):
             continue
         if all(has_ended(one) for one in seed_folders(out, begun)):
             kept.remove(path)  # a crash at the very end left it
         elif not set(begun) <= set(seeds):
             raise SettingError(
-                f"{out}: seeds {begun} were interrupted together, and must be among those to go on with"
+                f"{out}: seeds {begun} were interrupted together, and must be among those to go on with: "
+                "give the command that began them again"
             )
         else:
             cohorts.append(begun)
@@ -140,6 +147,8 @@ def _train(runs: Sequence[_Member], every: int | None, tell: Tell | None) -> Non
     paths = [one.folder / "rows.csv" for one in runs]
     loaded = checkpoint.load(place, learners, streams, paths)
     before, effects = loaded or (None, [[] for _ in runs])
+    for one, data in zip(runs, before.data if before else [], strict=False):
+        folder.check_data(one.folder, data, one.data)
     plan = _plan(runs[0], every)
     tracker = Tracker(plan, before.done, before.seconds, before.measured) if before else Tracker(plan)
     files = [RowFile(path, before.rows[i] if before else None) for i, path in enumerate(paths)]
@@ -148,7 +157,7 @@ def _train(runs: Sequence[_Member], every: int | None, tell: Tell | None) -> Non
     keeper = Keeper(place, runs, files, tracker, before.diverged if before else {}, effects)
     for one in keeper.left:
         together = [other.seed for other in runs]
-        folder.note(one.folder, status="running", error=None, together=together)
+        folder.note(one.folder, status="running", error=None, together=together, rows=None)
         folder.log(one.folder, f"goes on at {100 * tracker.done:.1f} %" if before else f"begins: {together=}")
     try:
         _probe(runs, _learn(runs, keeper, every, tell), keeper, tell)
@@ -166,6 +175,7 @@ def _train(runs: Sequence[_Member], every: int | None, tell: Tell | None) -> Non
         if one in keeper.left:
             one.learner.save(one.folder / "learner")
             ended |= {
+                "saved": folder.learner_mark(one.folder),
                 "status": folder.DONE,
                 "finished": folder.now(),
                 "seconds": round(tracker.seconds, 3),
@@ -317,8 +327,7 @@ class Keeper:
         return [one for one in self.runs if one.seed not in self.lost]
 
     def diverged(self, learner: Learner, error: Diverged) -> None:
-        """Its run ends here, with the last finite state. (If all this is killed before it is kept, it will
-        diverge again.)"""
+        """Its run ends here. (If all this is killed before it is kept, it will diverge again.)"""
         (one,) = (one for one in self.runs if one.learner is learner)
         self.lost[one.seed] = str(error)
         folder.note(one.folder, status=folder.DIVERGED, finished=folder.now(), error=str(error))
@@ -347,9 +356,10 @@ class Keeper:
         start = time.monotonic() if self.began is None else self.began
         self.write()
         rows = [file.extent for file in self.files]
-        tracker = self.tracker
-        measured = tracker.rates.measured
-        beside = kept.Kept(rows, tracker.done, tracker.seconds, self.lost, tracker.left, measured)
+        tracker, data = self.tracker, [one.data for one in self.runs]
+        beside = kept.Kept(
+            rows, tracker.done, tracker.seconds, self.lost, data, tracker.left, tracker.rates.measured
+        )
         checkpoint.save(self.place, [one.learner for one in self.runs], beside, self.effects)
         self.last = time.monotonic()
         self.cost, self.began = self.last - start, None

@@ -7,15 +7,18 @@ sweep again skips what is done, and goes on with what was interrupted.
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from piaget.errors import PiagetError, SettingError
+from piaget.errors import DataNote, LoadError, PiagetError, SettingError
 from piaget.files import write_atomically
 from piaget.lab import folder, jobs as plain
 from piaget.lab.executors import Executor, Send, Work
@@ -26,6 +29,7 @@ from piaget.lab.making import make, make_learner, make_stream
 from piaget.lab.parts import NOTHING, Trusted, references
 from piaget.lab.progress import Standing
 from piaget.lab.runs import fingerprints, run
+from piaget.scoring.rows import Row
 
 ATTEMPTS = 3  # at a cohort whose worker dies (killed, out of memory)
 
@@ -120,14 +124,20 @@ def run_jobs(
 
 
 def _check_data(jobs: Sequence[Job], out: Path, trusted: Trusted) -> None:
-    """What is done must have come from the data that is there now: of each stream, one run is looked at."""
-    left = {(job.stream, job.options) for job in jobs if not all_ended(job, out)}
-    for job in jobs:
-        done = [run for run in runs_of(job, out) if is_done(run.path)]
-        if done and (job.stream, job.options) in left:
-            left.remove((job.stream, job.options))
-            stream = make_stream(job.configuration, done[0].seed, job.data_dir, trusted)
-            folder.check_data(done[0].path, done[0].description, fingerprints(stream))
+    """All runs of a sweep's folder have the same data: of each stream, one that was begun is looked at."""
+    left = {_data_of(job.configuration): job for job in jobs if not all_ended(job, out)}
+    for begun in folder.runs_below(out):
+        with contextlib.suppress(LoadError):  # it is told where it is used
+            job = left.get(_data_of(begun.configuration)) if begun.description.get("data") else None
+            if job is not None:
+                del left[_data_of(job.configuration)]
+                stream = make_stream(job.configuration, begun.seed, job.data_dir, trusted)
+                then, done = begun.description["data"], is_done(begun.path)
+                folder.check_data(begun.path, then, fingerprints(stream), done)
+
+
+def _data_of(configuration: Mapping[str, Any]) -> str:
+    return json.dumps([configuration["stream"], configuration["options"]], sort_keys=True)
 
 
 def _run_all(
@@ -172,6 +182,14 @@ def diverged_runs(jobs: Sequence[Job], out: Path) -> dict[Path, str]:
     return folder.diverged(run.path for job in jobs for run in runs_of(job, out))
 
 
+def _readable_rows(one: RunFolder) -> list[Row]:
+    try:
+        return list(one.rows())
+    except LoadError as error:
+        warnings.warn(f"left out: {error}", DataNote, stacklevel=2)
+        return []
+
+
 def write_tables(jobs: Sequence[Job], out: Path) -> dict[str, list[Line]]:
     """Final performance of all runs that are done, in table.md and by variant.
 
@@ -183,7 +201,7 @@ def write_tables(jobs: Sequence[Job], out: Path) -> dict[str, list[Line]]:
     tables, text = {}, []
     for variant, members in variants.items():
         done = [run for job in members for run in runs_of(job, out) if is_done(run.path)]
-        tables[variant] = lines(row for run in done for row in run.rows())
+        tables[variant] = lines(row for run in done for row in _readable_rows(run))
         text.append((f"{escaped(variant)}\n\n" if variant else "") + markdown(tables[variant]))
     whole, file = "\n".join(text).encode(), out / "table.md"
     if not file.is_file() or file.read_bytes() != whole:  # a finished sweep may be read-only

@@ -125,6 +125,9 @@ def _build(value: Any, name: str, own: Mapping[str, Any]) -> Any:
     if part is None:
         raise LoadError(f"{name}: unknown part {value.get('part')!r}")
     fields = {field: _build(v, field, own) for field, v in value.items() if field != "part"}
+    expected = {field.name for field in dataclasses.fields(part)}
+    if fields.keys() != expected:  # a default in place of what is not there would be another method
+        raise LoadError(f"{name}: {', '.join(fields.keys() ^ expected)} is missing, or not known")
     try:
         return part(**fields)
     except (TypeError, PiagetError) as error:

@@ -12,7 +12,9 @@ import torch
 
 from piaget.data.tasks import Task
 from piaget.errors import DataError, PiagetError
+from piaget.lab.folder import check_data
 from piaget.lab.making import make_stream
+from piaget.lab.runs import fingerprints
 from piaget.learner import Learner
 from piaget.method.components import Dense
 from piaget.method.encoders import LinearDecoder, LinearEncoder
@@ -37,8 +39,9 @@ class OpenedRun:
 
 def open_run(run: ReportedRun, data_dir: str | None) -> OpenedRun:
     """A finished run with its learner, and those of its tasks that the learner knows."""
-    learner = Learner.load(run.folder / "learner")
+    learner = Learner.load(run.disk.saved_learner())
     stream = make_stream(run.configuration, run.seed, data_dir or run.description.get("data_dir"))
+    check_data(run.folder, run.description.get("data"), fingerprints(stream), run.done)
     known = set(learner.tasks)
     tasks = [task for task in (stream[i] for i in range(len(stream))) if task.name in known]
     if not tasks:

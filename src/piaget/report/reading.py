@@ -219,7 +219,10 @@ def read(folders: Sequence[Path]) -> Results:
 def _read_run(disk: RunFolder) -> tuple[ReportedRun, pd.DataFrame]:
     path, rows = disk.path, read_rows(disk.rows_file, disk.row_text())
     if rows.empty:
-        raise LoadError(f"{path} has no scores yet")
+        what = (
+            f": {DIVERGED}: {disk.description['error']}" if disk.status == DIVERGED else " has no scores yet"
+        )
+        raise LoadError(f"{path}{what}")
     stream, method = map(str, rows.iloc[0][["stream", "method"]])
     if method.count("/") != 2:
         raise LoadError(f"{path} has the method {method!r}; expected structure/adaptation/algorithm")

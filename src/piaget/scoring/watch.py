@@ -46,7 +46,8 @@ def diverged(settings: Settings, task: str, stage: str, epoch: int, error: NotFi
         return error
     text = (
         f"task {task!r} diverged: {error}, noticed after epoch {epoch} in the stage {stage!r} (seed "
-        f"{settings.seed}); try a smaller learning_rate than {settings.learning_rate:g}"
+        f"{settings.seed}); try a smaller learning_rate than {settings.learning_rate:g}, or inputs and "
+        "targets of ordinary size"
     )
     return Diverged(text, task, stage, epoch, settings.seed)
 

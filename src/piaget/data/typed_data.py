@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import types
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-LARGEST = 2**63  # of whole numbers
+from piaget.data.plain import BEYOND, is_number, is_whole, shown
 
 
 def read(hint: Any, value: Any, where: str) -> Any:
@@ -22,11 +21,11 @@ def read(hint: Any, value: Any, where: str) -> Any:
     if kind is dict and isinstance(value, dict):
         return {name: read(inside[1], one, f"{where}.{name}") for name, one in value.items()}
     if isinstance(hint, type) and dataclasses.is_dataclass(hint) and isinstance(value, dict):
-        return hint(**read_fields(get_type_hints(hint), value, where, optional=_optional(hint)))
+        return hint(**read_fields(get_type_hints(hint), value, where))
     if hint is Any or (hint in PLAIN and PLAIN[hint](value)):
         return value
     expected = getattr(hint, "__name__", str(hint)) if kind is None else str(hint)
-    raise ValueError(f"{where} is {_shown(value)}; expected {expected}")
+    raise ValueError(f"{where} is {_told(value)}; expected {expected}")
 
 
 def read_fields(
@@ -34,8 +33,8 @@ def read_fields(
 ) -> dict[str, Any]:
     """A dictionary with these fields, no others, and all that are not optional."""
     if not isinstance(value, dict) or set(value) - set(hints) or set(hints) - set(value) - optional:
-        names = ", ".join(map(str, value)) if isinstance(value, dict) else _shown(value)
-        raise ValueError(f"{where} has {_shortened(names)}; expected {', '.join(hints)}")
+        found = shown(list(value)) if isinstance(value, dict) else _told(value)
+        raise ValueError(f"{where} has {found}; expected {', '.join(hints)}")
     return {name: read(hints[name], one, f"{where}.{name}") for name, one in value.items()}
 
 
@@ -48,30 +47,19 @@ def _read_one_of(hints: tuple[Any, ...], value: Any, where: str) -> Any:
     return read(hints[-1], value, where)
 
 
-def _optional(kind: Any) -> frozenset[str]:
-    """Fields that older versions may not have written."""
-    return frozenset(
-        field.name for field in dataclasses.fields(kind) if field.default is not dataclasses.MISSING
-    )
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST
+def _fits(value: Any) -> bool:
+    return is_whole(value) and abs(value) < BEYOND
 
 
 PLAIN: dict[Any, Any] = {
     bool: lambda value: isinstance(value, bool),
-    int: _is_whole,
-    float: lambda value: _is_whole(value) or (isinstance(value, float) and math.isfinite(value)),
+    int: _fits,
+    float: lambda value: is_number(value) and (isinstance(value, float) or _fits(value)),
     str: lambda value: isinstance(value, str),
     types.NoneType: lambda value: value is None,
 }
 
 
-def _shown(value: Any) -> str:
-    plain = isinstance(value, bool | float | str | None) or _is_whole(value)
-    return _shortened(repr(value)) if plain else f"a {type(value).__name__}"
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 80 else f"{text[:77]}..."
+def _told(value: Any) -> str:
+    """Lists and dictionaries by their type only: they may be large."""
+    return f"a {type(value).__name__}" if isinstance(value, list | dict) else shown(value)
