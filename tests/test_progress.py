@@ -259,16 +259,18 @@ TIMES = {
 
 
 def simulated(plan, epoch_takes, between_takes):
-    """What happens, one after the other: (seconds, task, report); a report of None: a task begins."""
-    events: list[tuple[float, int, EpochReport | None]] = []
+    """What happens, one after the other: (seconds, task, report, or what else it was)."""
+    events: list[tuple[float, int, EpochReport | str]] = []
     for task in range(plan.initial, len(plan.sizes) + 1):
         stages = ["initialization"] * 20 if task == plan.initial else plan.stages
-        events.append((0.0 if task == plan.initial else between_takes(task - 1), task, None))
         for number, stage in enumerate(stages, 1):
             report = EpochReport(0, f"task {task}", stage, number, len(stages), 4, lambda split: 0.0)
             evaluated = plan.every is not None and number % plan.every == 0 and number < len(stages)
             seconds = epoch_takes(stage, task) + evaluated * between_takes(task)
             events.append((seconds * (1 + 0.05 * (number % 3 - 1)), task, report))  # nothing is even
+        events.append((between_takes(task), task, "evaluated"))
+        # What is done for the first time takes longer.
+        events.append((10 * between_takes(task) if task == plan.initial else 0.0, task, "ended"))
     return events
 
 
@@ -279,8 +281,8 @@ def ratios(events, plan, monkeypatch, stop_at=None):
     tracker = Tracker(plan)
     for i, (seconds, task, report) in enumerate(events):
         now, left = now + seconds, left - seconds
-        if report is None:
-            tracker.between()
+        if isinstance(report, str):
+            tracker.rows([]) if report == "evaluated" else tracker.ended()
             continue
         tracker.epoch(task, report)
         if i == stop_at:  # killed: what was measured is kept as JSON

@@ -39,8 +39,8 @@ class Standing:
 
 PROBING = "probing"  # after the last task, like a stage: its parts are counted as epochs
 EVALUATED = ", evaluated"  # kinds of epochs end with this, if an evaluation follows
-BETWEEN = "between tasks"  # a kind of work, too: evaluation on all tasks, what is remembered, loading
-GROWTH = 0.8  # the share of EWC's steps that is in proportion to tasks, about (docs/performance.md)
+BETWEEN = "between tasks"  # a kind of work, too: evaluation on all tasks, and what is remembered
+GROWTH = 0.5  # the share of EWC's first steps that is in proportion to tasks, about (docs/performance.md)
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,9 @@ class Rates:
         rises, as such work usually does.
         """
         work = self.measured.get(kind, {})
-        points = [(at, units, seconds / units) for at, (units, seconds) in work.items()]
+        # Initial tasks are learned together: what was measured there is used as long as there is no other.
+        later = {at: done for at, done in work.items() if at > self.plan.initial}
+        points = [(at, units, seconds / units) for at, (units, seconds) in (later or work).items()]
         if not points:
             guess = self._guess(kind)
             return lambda task: guess
@@ -102,7 +104,9 @@ class Rates:
         usual = self._usual(kind, mean) * mean / at
         spread = sum(share * units * (i - at) ** 2 for i, units, _ in points)
         rise = sum(share * units * (i - at) * (y - mean) for i, units, y in points)
-        slope = min(max((usual + rise) / (1 + spread), 0.0), mean / at)
+        # Noise of 15 % a task must not look like a rise: one by half in the whole run is usual.
+        doubt = 0.1 * len(self.plan.sizes) ** 2
+        slope = min(max((doubt * usual + rise) / (doubt + spread), 0.0), mean / at)
         return lambda task: mean + slope * (task - at)
 
     def _usual(self, kind: str, mean: float) -> float:
@@ -126,13 +130,16 @@ class Rates:
     def _passes(self, kind: str) -> int:
         return 1 if kind.startswith("initialization") else self.plan.passes
 
-    def left(self, task: int, stage: str, epoch: int, epochs: int) -> float | None:
-        """Seconds of work that is left after an epoch at a task. None: nothing was measured yet."""
+    def left(self, task: int, stage: str, epoch: int, epochs: int, ended: bool) -> float | None:
+        """Seconds until all tasks are learned, after an epoch. None: nothing was measured yet.
+
+        ended: the task was evaluated after its last epoch, and all was kept.
+        """
         if not any(kind != BETWEEN for kind in self.measured):
             return None
         sizes, last = self.plan.sizes, len(self.plan.sizes)
         between = self.line(BETWEEN)
-        seconds = sum(between(ended) for ended in range(task, last))
+        seconds = sum(between(j) for j in range(task + ended, last + 1))
         if stage == "initialization":
             seconds += (epochs - epoch) * sum(sizes[:task]) * self.line(stage)(task)
         rest, whole = Counter(self.plan.kinds(task)[epoch:]), Counter(self.plan.kinds(last))
@@ -155,11 +162,15 @@ class Tracker:
         self._scores: dict[str, dict[tuple[int, str], float]] = {}  # {metric: {(seed, task): value}}
         self.current: dict[int, str] = {}  # {seed: task}: runs may learn tasks in different orders
         self._last: tuple[int, EpochReport] | None = None
+        self._ended = False  # the task of the last epoch
+        self._evaluated = self._began  # the last row came then
         self._told = -SECONDS
         self._since: float | None = None  # the work that is being done began; None: with preparations
+        self.probing = 0.0  # takes this share of the time for all the rest, about
 
     def rows(self, rows: Iterable[Row]) -> None:
         """Takes note of new scores."""
+        self._evaluated = time.monotonic()
         for row in rows:
             if is_score(row):
                 self._scores.setdefault(row["metric"], {})[row["seed"], row["evaluated"]] = row["value"]
@@ -177,8 +188,8 @@ class Tracker:
         plan, size = self.rates.plan, self.rates.plan.sizes[task - 1]
         if report.stage == "initialization":
             size = sum(plan.sizes[:task])
-        self._measure(plan.kind(report.stage, report.epoch), task, size)
-        self._last = task, report
+        self._measure(plan.kind(report.stage, report.epoch), task, size, time.monotonic())
+        self._last, self._ended = (task, report), False
 
     @property
     def left(self) -> float | None:
@@ -189,12 +200,17 @@ class Tracker:
         if report.stage == PROBING:
             begun = time.monotonic() - (self._since or 0.0)
             return begun * (report.epochs - report.epoch) / report.epoch if report.epoch else None
-        return self.rates.left(task, report.stage, report.epoch, report.epochs)
+        left = self.rates.left(task, report.stage, report.epoch, report.epochs, self._ended)
+        return None if left is None else left + self.probing * (self.seconds + left)
 
-    def between(self) -> None:
-        """A task begins: what was done since the last epoch belongs to the task before."""
-        if self._last is not None:
-            self._measure(BETWEEN, self._last[0], 1)
+    def ended(self) -> None:
+        """All that comes after the last epoch of a task is done."""
+        if self._last is None:  # an initial task that waits for the others
+            return
+        # After the initial tasks, much is done for the first time, and for all of them: evaluation counts.
+        initial = self._last[0] <= self.rates.plan.initial
+        self._measure(BETWEEN, self._last[0], 1, self._evaluated if initial else time.monotonic())
+        self._since, self._ended = time.monotonic(), True
 
     def probe(self, report: EpochReport) -> bool:
         """Takes note of a part of probing (0: it begins). True: it takes long, and is to be told."""
@@ -203,10 +219,9 @@ class Tracker:
         self._last = self.tasks, report
         return time.monotonic() - (self._since or 0.0) > 1 and (self.due() or report.epoch == report.epochs)
 
-    def _measure(self, kind: str, task: int, units: float) -> None:
-        now = time.monotonic()
+    def _measure(self, kind: str, task: int, units: float, now: float) -> None:
         if self._since is not None:
-            self.rates.add(kind, task, units, now - self._since)
+            self.rates.add(kind, task, units, max(now - self._since, 0.0))
         self._since = now
 
     def due(self) -> bool:

@@ -217,7 +217,7 @@ def _learn(runs: Sequence[_Member], keeper: Keeper, every: int | None, tell: Tel
         left = [r for r, one in enumerate(runs) if one in keeper.left]
         todo = [r for r in left if not _has(runs[r].learner, tasks[r])]
         if todo:
-            keeper.tracker.between()
+            keeper.tracker.probing = probing.Work(runs[todo[0]].learner, past[todo[0]]).share
             keeper.tracker.current = {runs[r].seed: tasks[r].name for r in todo}
             Cohort([runs[r].learner for r in todo]).learn(
                 [tasks[r] for r in todo],
@@ -228,6 +228,7 @@ def _learn(runs: Sequence[_Member], keeper: Keeper, every: int | None, tell: Tel
                 keeper=keeper,
             )
             keeper.keep()
+            keeper.tracker.ended()
             for r in (r for r in todo if runs[r] in keeper.left):
                 _log_task(runs[r], i, tasks[r].name, keeper.tracker)
             if tell is not None and keeper.tracker.began(i + 1):
@@ -240,21 +241,22 @@ def _probe(
     runs: Sequence[_Member], tasks: Sequence[Sequence[Task]], keeper: Keeper, tell: Tell | None
 ) -> None:
     """The rows about components, kept now and then, so that it goes on after an interruption."""
-    for one, known, file, effects in zip(runs, tasks, keeper.files, keeper.effects, strict=True):
-        if one not in keeper.left:
-            continue
-        done = {(row["stage"], row["evaluated"]) for row in file.rows()}
-        ended, k = len(effects), one.learner.components
-        report = EpochReport(one.seed, known[-1].name, PROBING, 0, len(known) + 2 - ended, k, _no_score)
-        keeper.tracker.current = {one.seed: known[-1].name}
+    left = [r for r, one in enumerate(runs) if one in keeper.left]
+    # Structures, each task, consistency. It may be fewer: then the last ones are not met.
+    epochs, epoch = sum(len(tasks[r]) + 2 - len(keeper.effects[r]) for r in left), 0
+    for r in left:
+        learner, name, effects = runs[r].learner, tasks[r][-1].name, keeper.effects[r]
+        report = EpochReport(runs[r].seed, name, PROBING, epoch, epochs, learner.components, _no_score)
+        keeper.tracker.current = {runs[r].seed: name}
         keeper.tracker.probe(report)
-        for part, rows in enumerate(probing.parts(one.learner, known, done, effects), 1):
+        done = {(row["stage"], row["evaluated"]) for row in keeper.files[r].rows()}
+        for rows in probing.parts(learner, tasks[r], done, effects):
             for row in rows:
                 keeper.row(row)
             if keeper.due():
                 keeper.keep()
-            long = keeper.tracker.probe(replace(report, epoch=min(part, report.epochs)))
-            if long and tell is not None:
+            epoch = min(epoch + 1, epochs)
+            if keeper.tracker.probe(replace(report, epoch=epoch)) and tell is not None:
                 tell(keeper.tracker.standing())
     keeper.write()  # without a checkpoint: what comes next is soon done again
 

@@ -11,7 +11,7 @@ import itertools
 import math
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Protocol, TypeVar
 
 import torch
@@ -266,34 +266,61 @@ def consistency(effects: Sequence[Tensor], weights: Sequence[Tensor]) -> list[fl
 # --- at the end of a run ------------------------------------------------------------------------------------
 
 SHARE = 0.05  # of a run's work may be spent here, ...
-NUMBERS = 2**27  # ... or so many numbers may leave components, a second's work: small runs have no bound
+MOMENT = 2**25  # ... or this, whatever the run: small ones have no bound
+STEP = 2**18  # of training takes this, beside what is computed (docs/performance.md)
 LEAST = 20  # samples of a task are looked at in any case
 
 
-def most_samples(learner: Learned, tasks: Sequence[Task]) -> int:
-    """How many samples of each task are looked at, at most: fewer than there are, if all would take long.
+class Work:
+    """How much is to be looked at, in numbers that leave components: counted, not timed, so that what comes
+    out is the same wherever it is done."""
 
-    Work is counted, not timed, in samples that pass the whole network: so the numbers are the same wherever
-    it is done. A step of training counts three passes, forward and back.
-    """
+    def __init__(self, learner: Learned, tasks: Sequence[Task]) -> None:
+        settings, state = learner.settings, learner.state
+        busy = state.progress.tasks if state.progress is not None else []
+        has = settings.structure.axes and state.k  # components to choose from
+        self.tasks = [t for t in tasks if has and t.name in state.records and t.name not in busy]
+        self.sizes = [len(task.test or task.validation or task.train) for task in self.tasks]
+        self._samples = [_a_sample(learner, task) for task in self.tasks]
+        evaluations = [size * a_pass for size, (a_pass, *_) in zip(self.sizes, self._samples, strict=True)]
+        evaluated = (sum(evaluations[:n]) for n in range(settings.initial_tasks, len(self.tasks) + 1))
+        batch = settings.batch_size or max(self.sizes, default=0)
+        a_pass = max((a_pass for a_pass, *_ in self._samples), default=0)
+        self.run = state.steps * (3 * batch * a_pass + STEP) + sum(evaluated)  # a step: forward and back
+
+    def of(self, most: int) -> int:
+        """If so many samples of each task are looked at."""
+        return sum(
+            removals * min(size, most) + effects * min(size, most, SAMPLES)
+            for size, (_, removals, effects) in zip(self.sizes, self._samples, strict=True)
+        )
+
+    @cached_property
+    def most(self) -> int:
+        """Samples of each task: fewer than there are, if all would take long."""
+        most = max(self.sizes, default=0)
+        while most > LEAST and self.of(most) > max(SHARE * self.run, MOMENT):
+            most = max(LEAST, most // 2)
+        return most
+
+    @property
+    def share(self) -> float:
+        """Of the run's work, about."""
+        return self.of(self.most) / self.run if self.run else 0.0
+
+
+def _a_sample(learner: Learned, task: Task) -> tuple[int, int, int]:
+    """Numbers that leave components for a sample of a task: in one pass, for scores without each component,
+    and for effects (`Flow`: what comes before a change is computed once)."""
     settings, state = learner.settings, learner.state
-    sizes = [len(task.test or task.validation or task.train) for task in tasks]
-    used = [weights(learner, task) != 0 for task in tasks]  # (depths, k)
-    components = [1 + int(places.any(0).sum()) for places in used]  # are removed, one after the other
-    places = [1 + int(places.sum()) if settings.structure.shares else 0 for places in used]  # of effects
-
-    def work(most: int) -> int:
-        of_tasks = zip(sizes, components, places, strict=True)
-        return sum(c * min(most, n) + p * min(most, n, SAMPLES) for n, c, p in of_tasks)
-
-    evaluated = sum(sum(sizes[:known]) for known in range(settings.initial_tasks, len(tasks) + 1))
-    run = 3 * state.steps * (settings.batch_size or max(sizes)) + evaluated
-    shapes = [settings.model.shapes(tuple(state.records[task.name].input_shape))[1:] for task in tasks]
-    numbers = state.k * max(sum(map(math.prod, of_depths)) for of_depths in shapes)  # leave them in one pass
-    most = max(sizes)
-    while most > LEAST and work(most) > max(SHARE * run, NUMBERS / numbers):
-        most = max(LEAST, most // 2)
-    return most
+    shapes = settings.model.shapes(tuple(state.records[task.name].input_shape))[1:]
+    numbers = state.k * torch.tensor([math.prod(shape) for shape in shapes])  # at each depth
+    later = numbers.sum() - numbers.cumsum(0)  # at the depths after each one
+    used = weights(learner, task) != 0  # (depths, k)
+    first = used.int().argmax(0)[used.any(0)]  # the first depth of each component
+    a_pass = int(numbers.sum())
+    effects = a_pass + 2 * int((used.sum(1) * later).sum()) if settings.structure.shares else 0
+    return a_pass, a_pass + int(later[first].sum()), effects
 
 
 def parts(
@@ -310,21 +337,21 @@ def parts(
     """
     settings, state = learner.settings, learner.state
     effects_of = [] if effects_of is None else effects_of
-    busy = state.progress.tasks if state.progress is not None else []
-    known = [task for task in tasks if task.name in state.records and task.name not in busy]
-    if not settings.structure.axes or not known or not state.k:
-        return  # no components to choose from
-    watch, most = Watch(settings, state, []), most_samples(learner, known)
-    add = partial(watch.add, known[-1].name, len(settings.stages()))
-    if (STRUCTURE, known[0].name) not in done:
+    work = Work(learner, tasks)
+    learned, most = work.tasks, work.most
+    if not learned:
+        return
+    watch = Watch(settings, state, [])
+    add = partial(watch.add, learned[-1].name, len(settings.stages()))
+    if (STRUCTURE, learned[0].name) not in done:
         yield [
             add(STRUCTURE, "weight", weight, task.name, "", component, depth)
-            for task in known
+            for task in learned
             for component, of_depths in enumerate(weights(learner, task).T.tolist())
             if component < state.records[task.name].k
             for depth, weight in enumerate(of_depths)
         ]
-    for i, task in enumerate(known):
+    for i, task in enumerate(learned):
         measure = settings.structure.shares and i >= len(effects_of)
         if measure:
             effects_of.append(effects(learner, task, min(most, SAMPLES)))
@@ -333,7 +360,7 @@ def parts(
         elif measure:
             yield []
     if settings.structure.shares and (CONSISTENCY, "") not in done:
-        everywhere = [weights(learner, task).T for task in known]
+        everywhere = [weights(learner, task).T for task in learned]
         of_components = consistency(effects_of, everywhere)
         yield [
             add(CONSISTENCY, "consistency", value, component=component)
