@@ -136,7 +136,7 @@ def test_work_is_bounded(monkeypatch):
     learner, tasks = taught(tasks=binary_tasks(4))
     whole = list(probing.rows(learner, tasks))
     assert not [r for r in whole if r["metric"] in ("samples", "accuracy with all components")]
-    monkeypatch.setattr(probing, "NUMBERS", 0)
+    monkeypatch.setattr(probing, "MOMENT", 0)
     monkeypatch.setattr(probing, "SHARE", 0)
     monkeypatch.setattr(probing, "LEAST", 3)
     bounded = list(probing.rows(learner, tasks))
@@ -160,6 +160,30 @@ def test_shared_work_gives_the_same_scores(structure):
         changes = [probing.removed(learner.settings.structure, c) for c in range(3)]
         alone = [probing.score(learner, task, data, change) for change in changes]
         assert probing.scores_with(learner, task, data, changes) == alone
+
+
+@pytest.mark.parametrize("structure", ["soft-ordering", "linear"])
+def test_work_is_counted_as_it_is_done(structure, monkeypatch):
+    learner, tasks = taught(structure)
+    entered, outputs = [], probing.Flow._outputs
+
+    def counted(flow, h):
+        entered.append(h.numel() * learner.components)
+        return outputs(flow, h)
+
+    monkeypatch.setattr(probing.Flow, "_outputs", counted)
+    assert list(probing.rows(learner, tasks))
+    work = probing.Work(learner, tasks)
+    expected = work.of(work.most)  # less is done where a component has all the weight
+    assert 0.9 * expected < sum(entered) <= expected
+
+
+def test_blocks_of_samples_make_no_difference(monkeypatch):
+    learner, tasks = taught("soft-ordering")
+    whole = list(probing.rows(learner, tasks))
+    monkeypatch.setattr("piaget.method.model.BLOCK", 2**10)
+    for row, other in zip(list(probing.rows(learner, tasks)), whole, strict=True):
+        assert row == other | {"value": pytest.approx(other["value"], abs=1e-6)}
 
 
 # --- consistency: closed forms ------------------------------------------------------------

@@ -213,11 +213,12 @@ class Tracker:
         self._since, self._ended = time.monotonic(), True
 
     def probe(self, report: EpochReport) -> bool:
-        """Takes note of a part of probing (0: it begins). True: it takes long, and is to be told."""
+        """Takes note of a part of probing (0: it begins). True: it takes long, or ends: it is to be told."""
         if report.epoch == 0:
             self._since = time.monotonic()
         self._last = self.tasks, report
-        return time.monotonic() - (self._since or 0.0) > 1 and (self.due() or report.epoch == report.epochs)
+        long = time.monotonic() - (self._since or 0.0) > 1
+        return report.epoch == report.epochs or (long and self.due())
 
     def _measure(self, kind: str, task: int, units: float, now: float) -> None:
         if self._since is not None:

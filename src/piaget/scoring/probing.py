@@ -222,19 +222,21 @@ def effects(learner: Learned, task: Task, samples: int = SAMPLES) -> Tensor:
     The effect is how much the features that leave the last depth change, on average over samples, when the
     component has all the weight of that depth, compared with having none of it.
     """
-    structure, known = learner.settings.structure, learner.state.records[task.name].k
-    flow = Flow(learner, task, sample(learner, task, samples).h)
+    settings, record = learner.settings, learner.state.records[task.name]
+    used, h = weights(learner, task).T, sample(learner, task, samples).h  # (k, depths), (n, *shape)
+    features = settings.model.shapes(tuple(record.input_shape))[-1][0]
+    found = torch.where(used != 0, 0.0, torch.nan).to(h.dtype)[..., None].repeat(1, 1, features)
 
-    def features(change: Change) -> Tensor:
-        left = flow.changed(change)
-        return left.flatten(2).mean(2).mean(0) if left.ndim > 2 else left.mean(0)
+    def effect(flow: Flow, component: int, depth: int) -> Tensor:
+        changes = (at_intensity(settings.structure, component, x, depth, record.k) for x in (1.0, 0.0))
+        left = (flow.changed(change) for change in changes)  # (n, features, ...)
+        most, none = (h.flatten(2).mean(2).mean(0) if h.ndim > 2 else h.mean(0) for h in left)
+        return most - none
 
-    used = weights(learner, task).T  # (k, depths)
-    found = torch.full((*used.shape, flow.entering[-1].shape[1]), torch.nan, dtype=flow.entering[-1].dtype)
-    for component, depth in used.nonzero().tolist():
-        found[component, depth] = features(at_intensity(structure, component, 1.0, depth, known)) - features(
-            at_intensity(structure, component, 0.0, depth, known)
-        )
+    for block in h.split(settings.model.block(tuple(h.shape[1:]), learner.state.k)):
+        flow = Flow(learner, task, block)
+        for component, depth in used.nonzero().tolist():
+            found[component, depth] += effect(flow, component, depth).cpu() * (len(block) / len(h))
     return found
 
 
@@ -272,7 +274,7 @@ LEAST = 20  # samples of a task are looked at in any case
 
 
 class Work:
-    """How much is to be looked at, in numbers that leave components: counted, not timed, so that what comes
+    """How much is to be looked at, in numbers that enter components: counted, not timed, so that what comes
     out is the same wherever it is done."""
 
     def __init__(self, learner: Learned, tasks: Sequence[Task]) -> None:
@@ -310,10 +312,10 @@ class Work:
 
 
 def _a_sample(learner: Learned, task: Task) -> tuple[int, int, int]:
-    """Numbers that leave components for a sample of a task: in one pass, for scores without each component,
+    """Numbers that enter components for a sample of a task: in one pass, for scores without each component,
     and for effects (`Flow`: what comes before a change is computed once)."""
     settings, state = learner.settings, learner.state
-    shapes = settings.model.shapes(tuple(state.records[task.name].input_shape))[1:]
+    shapes = settings.model.shapes(tuple(state.records[task.name].input_shape))[:-1]
     numbers = state.k * torch.tensor([math.prod(shape) for shape in shapes])  # at each depth
     later = numbers.sum() - numbers.cumsum(0)  # at the depths after each one
     used = weights(learner, task) != 0  # (depths, k)
@@ -375,12 +377,12 @@ def _removals(learner: Learned, task: Task, most: int, add: Callable[..., Row]) 
     record, structure = learner.state.records[task.name], learner.settings.structure
     metric, data = metric_name(record.kind), sample(learner, task, most)
     changes = [removed(structure, component) for component in range(record.k)]
+    whole, *without = scores_with(learner, task, data, [lambda depth, weights: weights, *changes])
     rows = []
     if task.test is not None and len(data.y) < len(task.test):
-        (whole,) = scores_with(learner, task, data, [lambda depth, weights: weights])
         rows.append(add("samples", float(len(data.y)), task.name, "test"))
         rows.append(add(f"{metric} with all components", whole, task.name, "test"))
-    for component, value in enumerate(scores_with(learner, task, data, changes)):
+    for component, value in enumerate(without):
         rows.append(add(f"{metric} without component", value, task.name, "test", component))
     return rows
 
