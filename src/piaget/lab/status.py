@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import datetime
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from piaget.errors import LoadError
-from piaget.lab import folder as folders
+from piaget.lab import expected_times, folder as folders
 from piaget.lab.folder import DIVERGED, DONE, RunFolder, seed_folders
 from piaget.lab.jobs import FILE, Job, read_cohorts
 
@@ -32,7 +32,7 @@ class RunStatus:
     to_go: float | None = None  # seconds of work on all of them, as it was expected when last kept
     left: float | None = None  # seconds of work for this run, as far as that can be known
     seed: int | None = None
-    cost: float = 0.0  # expected, relative to other runs of a sweep
+    cost: float = 0.0  # seconds, as expected beforehand: relative to other runs of a sweep
     alike: Any = None  # stream and options
 
     @property
@@ -56,14 +56,19 @@ def statuses(out: Path) -> list[RunStatus]:
         planned |= {path: job for job in jobs for path in seed_folders(job.folder(file.parent), job.seeds)}
     for path, job in planned.items():
         runs.setdefault(path, RunStatus(path, "planned", seed=int(path.name.removeprefix("seed-"))))
-        runs[path].cost = job.cost / len(job.seeds)
+        runs[path].cost = expected_times.seconds(job) / len(job.seeds)
         runs[path].alike = (job.stream, job.options)
-    rates = _Rates(runs.values())
-    for run in runs.values():
+    expect(runs.values())
+    return list(runs.values())
+
+
+def expect(runs: Collection[RunStatus]) -> None:
+    """What is left of each: by what was measured of it, or else of others."""
+    rates = _Rates(runs)
+    for run in runs:
         if run.status not in ENDED:
             whole = run.whole
             run.left = whole - run.seconds / run.together if whole is not None else rates.guess(run)
-    return list(runs.values())
 
 
 class _Rates:
@@ -83,15 +88,17 @@ class _Rates:
         return statistics.fmean(rates) * run.cost if rates and run.cost else None
 
 
-def time_left(runs: Sequence[RunStatus]) -> float | None:
-    """Seconds, with as many cohorts at work as there are now (one, if none is). None: not known."""
-    left = [run.left for run in runs if run.status not in ENDED]
-    known = [seconds for seconds in left if seconds is not None]
+def time_left(runs: Collection[RunStatus], at_once: float | None = None) -> float | None:
+    """Seconds, with so many cohorts at work (default: as there are now; one, if none is). None: not known."""
+    to_do = [run for run in runs if run.status not in ENDED]
+    known = [run.left for run in to_do if run.left is not None]
     if not known:
         return None
-    at_once = sum(1 / run.together for run in runs if run.status == "running")
+    if at_once is None:
+        at_once = sum(1 / run.together for run in to_do if run.status == "running")
+    longest = max((run.left or 0.0) * run.together for run in to_do)
     # What is not known takes as long as the others, at a guess.
-    return statistics.fmean(known) * len(left) / max(1.0, at_once)
+    return max(longest, statistics.fmean(known) * len(to_do) / max(1.0, at_once))
 
 
 def _status(run: RunFolder) -> RunStatus:
