@@ -18,10 +18,17 @@ from pathlib import Path
 import pytest
 
 from piaget.cli import main
+from piaget.cli.live import QuietView
+from piaget.cli.sweep import _Overall
+from piaget.errors import LoadError
 from piaget.lab.folder import RunFolder
-from piaget.lab.kept import how_far
+from piaget.lab.jobs import Job
+from piaget.lab.kept import Kept, how_far, kept_of
 from piaget.lab.progress import Plan, Standing, Tracker, duration, score
+from piaget.lab.row_file import Extent
 from piaget.lab.runs import _tell_of_all
+from piaget.lab.sweeps import Event
+from piaget.paper.names import Method
 from piaget.scoring.watch import EpochReport
 from tests.commands import command, words
 
@@ -319,6 +326,52 @@ def test_other_cohorts_take_as_long():
     assert [one.left for one in told] == [30 + 2 * 90, 30 + 90]
 
 
+def test_probing_is_part_of_the_time_that_is_left(monkeypatch):
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    tracker = Tracker(Plan([40] * 2, ["joint"] * 10))
+    tracker.probing = 0.1  # of all the rest
+    for number in (1, 2):  # the first one is not measured: it begins with preparations
+        now += 1.0
+        tracker.epoch(1, epoch("a", "joint", number))
+    assert tracker.left == pytest.approx(18 + 0.1 * 20)
+    probes = epoch("b", "probing", 0)
+    tracker.probe(probes)
+    now += 3.0
+    tracker.probe(replace(probes, epoch=6, epochs=10))
+    assert tracker.left == pytest.approx(2.0)
+
+
+class Shown(QuietView):
+    """What is told of a whole sweep."""
+
+    def __init__(self):
+        self.left: list[float | None] = []
+
+    def overall(self, share, left, text):
+        self.left.append(left)
+
+
+def test_the_time_that_is_left_of_a_sweep():
+    """Cohorts tell of themselves, and of those that wait."""
+    method = Method("soft-ordering", "er", "joint")
+    one, two, three = jobs = [Job("objects", method, (seed,)) for seed in range(3)]
+    shown = Shown()
+    overall = _Overall(shown)
+    standing = replace(
+        progress_after(Tracker(Plan([40] * 10)), 9, epoch("i", "joint", 10)), seconds=60.0, left=40.0
+    )
+    for job in jobs:
+        overall.report(Event(job, "waiting"))
+    overall.report(Event(one, "running", standing))
+    early = replace(standing, stage="initialization", done=0.1, seconds=5.0, left=10.0)
+    overall.report(Event(two, "running", early))
+    overall.report(Event(two, "running", replace(standing, seconds=20.0, left=80.0)))
+    overall.report(Event(one, "done"))
+    overall.report(Event(three, "running", replace(standing, seconds=10.0, left=70.0)))
+    assert shown.left == pytest.approx([40 + 2 * 100, (40 + 2 * 100) / 2, (40 + 80 + 100) / 2, 80, 80])
+
+
 def test_short_epochs_are_not_all_told(monkeypatch):
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
@@ -330,6 +383,31 @@ def test_short_epochs_are_not_all_told(monkeypatch):
     assert tracker.due()
     assert tracker.began(1)
     assert not tracker.began(2)
+
+
+def test_what_is_kept_of_the_time():
+    """Older versions kept nothing of it."""
+    kept = {"rows": [[7, "ab"]], "done": 0.5, "seconds": 3.0}
+    assert kept_of(Path(), {"kept": kept}) == Kept([Extent(7, "ab")], 0.5, 3.0)
+    measured = {"joint": {5: [40.0, 1.5]}}
+    written = json.loads(json.dumps(kept | {"left": 2.5, "measured": measured}))
+    read = kept_of(Path(), {"kept": written})
+    assert (read.left, read.measured) == (2.5, measured)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"left": "2"},
+        {"measured": [1]},
+        {"measured": {"joint": {"5": [40.0]}}},
+        {"measured": {"joint": {"5": [0, 1.5]}}},
+        {"measured": {"joint": {"0": [40.0, 1.5]}}},
+    ],
+)
+def test_what_is_wrong_about_the_time(wrong):
+    with pytest.raises(LoadError, match="does not say what was kept"):
+        kept_of(Path(), {"kept": {"rows": [[7, "ab"]], "done": 0.5, "seconds": 3.0} | wrong})
 
 
 @pytest.mark.parametrize(
