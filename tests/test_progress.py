@@ -274,6 +274,8 @@ def simulated(plan, epoch_takes, between_takes):
             report = EpochReport(0, f"task {task}", stage, number, len(stages), 4, lambda split: 0.0)
             evaluated = plan.every is not None and number % plan.every == 0 and number < len(stages)
             seconds = epoch_takes(stage, task) + evaluated * between_takes(task)
+            if stages.index(stage) == number - 1 and task in (plan.initial + 1, plan.initial + 4):
+                seconds *= 50 if task == plan.initial + 1 else 10  # something is compiled
             events.append((seconds * (1 + 0.05 * (number % 3 - 1)), task, report))  # nothing is even
         events.append((between_takes(task), task, "evaluated"))
         # What is done for the first time takes longer.

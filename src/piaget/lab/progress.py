@@ -38,7 +38,7 @@ class Standing:
 
 
 PROBING = "probing"  # after the last task, like a stage: its parts are counted as epochs
-EVALUATED = ", evaluated"  # kinds of epochs end with this, if an evaluation follows
+FIRST, EVALUATED = ", first", ", evaluated"  # added to a stage: other kinds of epochs
 BETWEEN = "between tasks"  # a kind of work, too: evaluation on all tasks, and what is remembered
 GROWTH = 0.5  # the share of EWC's first steps that is in proportion to tasks, about (docs/performance.md)
 
@@ -65,7 +65,7 @@ class Plan:
         later = stage != "initialization"
         first = later and (epoch == 1 or self.stages[epoch - 2 : epoch - 1] != self.stages[epoch - 1 : epoch])
         evaluated = self.every is not None and epoch % self.every == 0 and epoch != len(self.stages)
-        return stage + ", first" * first + EVALUATED * evaluated
+        return stage + FIRST * first + EVALUATED * evaluated
 
 
 # {kind of work: {task: [units, seconds]}}; units: samples of all epochs, or 1 between tasks
@@ -79,7 +79,10 @@ class Rates:
         self.plan, self.measured = plan, measured or {}
 
     def add(self, kind: str, task: int, units: float, seconds: float) -> None:
-        """Work that was done at a task."""
+        """Work that was done at a task. The first epoch of a kind may have been one of compilation."""
+        if FIRST in kind and kind not in self.measured:
+            self.measured[kind] = {}
+            return
         done = self.measured.setdefault(kind, {}).setdefault(task, [0.0, 0.0])
         done[0] += units
         done[1] += seconds
@@ -90,13 +93,13 @@ class Rates:
         It may rise with tasks, at most in proportion to their number. As long as little is known of how it
         rises, as such work usually does.
         """
-        work = self.measured.get(kind, {})
-        # Initial tasks are learned together: what was measured there is used as long as there is no other.
-        later = {at: done for at, done in work.items() if at > self.plan.initial}
-        points = [(at, units, seconds / units) for at, (units, seconds) in (later or work).items()]
-        if not points:
+        work = self._work(kind)
+        if not work:
             guess = self._guess(kind)
             return lambda task: guess
+        # Now and then something is prepared, such as a new compilation: that is not usual.
+        most = 3 * statistics.median_low(seconds / units for units, seconds in work.values())
+        points = [(at, units, min(seconds / units, most)) for at, (units, seconds) in work.items()]
         whole = sum(units for _, units, _ in points)
         at = sum(units * i for i, units, _ in points) / whole
         mean = sum(units * y for _, units, y in points) / whole
@@ -109,11 +112,16 @@ class Rates:
         slope = min(max((doubt * usual + rise) / (doubt + spread), 0.0), mean / at)
         return lambda task: mean + slope * (task - at)
 
+    def _work(self, kind: str) -> dict[int, list[float]]:
+        """What was measured: of initial tasks, which are learned together, if there is nothing else."""
+        work = self.measured.get(kind, {})
+        return {at: done for at, done in work.items() if at > self.plan.initial} or work
+
     def _usual(self, kind: str, mean: float) -> float:
         """The share of such work that is in proportion to the number of tasks, before that is measured."""
         plain = self.measured.get(kind.removesuffix(EVALUATED), {}).values()
         if kind == BETWEEN:
-            return 1.0
+            return 0.75
         if kind.endswith(EVALUATED) and plain:
             return max(0.0, 1 - sum(s for _, s in plain) / sum(u for u, _ in plain) / mean)
         return GROWTH if kind.endswith(EVALUATED) or kind.split(",")[0] in self.plan.grows else 0.0
@@ -122,9 +130,9 @@ class Rates:
         """Of a kind that was not met yet: as long as the others, pass by pass."""
         if kind == BETWEEN:
             return 0.0
-        epochs = {known: work for known, work in self.measured.items() if known != BETWEEN}
-        units = sum(self._passes(known) * u for known, work in epochs.items() for u, _ in work.values())
-        seconds = sum(s for work in epochs.values() for _, s in work.values())
+        epochs = {known: self._work(known).values() for known in self.measured if known != BETWEEN}
+        units = sum(self._passes(known) * u for known, work in epochs.items() for u, _ in work)
+        seconds = sum(s for work in epochs.values() for _, s in work)
         return self._passes(kind) * seconds / units if units else 0.0
 
     def _passes(self, kind: str) -> int:
@@ -135,7 +143,7 @@ class Rates:
 
         ended: the task was evaluated after its last epoch, and all was kept.
         """
-        if not any(kind != BETWEEN for kind in self.measured):
+        if not any(work for kind, work in self.measured.items() if kind != BETWEEN):
             return None
         sizes, last = self.plan.sizes, len(self.plan.sizes)
         between = self.line(BETWEEN)
