@@ -17,6 +17,7 @@ from piaget.lab import checkpoint, runs as lab
 from piaget.lab.configuration import configure
 from piaget.lab.folder import read_description
 from piaget.lab.making import make
+from piaget.scoring import probing
 
 FORK = multiprocessing.get_context("fork")  # a spawned process would spend its life importing
 
@@ -136,7 +137,7 @@ def test_killed_at_every_keep(tmp_path, monkeypatch):
     go(tmp_path / "undisturbed", config, seeds)
     phases = itertools.cycle(("before", "rows", "checkpoint", "after"))
     stages = set()
-    for kills in range(100):  # noqa: B007
+    for kills in range(200):  # noqa: B007
         arguments = (out, config, seeds, next(phases))
         process = FORK.Process(target=_killed_while_keeping, args=arguments)
         process.start()
@@ -250,3 +251,32 @@ def test_a_full_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", real)
     go(tmp_path / "out", config, [0])
     assert contents(tmp_path / "out", [0]) == contents(tmp_path / "undisturbed", [0])
+
+
+def test_killed_at_every_keep_while_it_probes(tmp_path, monkeypatch):
+    """It goes on where it was: nothing is measured twice, and the same rows come out."""
+    monkeypatch.setattr(lab.Keeper, "SHARE", 1e9)
+    config, seeds, out = configuration(epochs=2, every=None), [0, 1], tmp_path / "out"
+    go(tmp_path / "undisturbed", config, seeds)
+    keep, effects, probed = lab.Keeper.keep, probing.effects, []
+
+    def counted(learner, task, *samples):
+        probed.append((learner.settings.seed, task.name))
+        return effects(learner, task, *samples)
+
+    def interrupted(self):
+        keep(self)
+        if any(row["stage"] == "structure" for row in self.files[0].rows()):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(probing, "effects", counted)
+    monkeypatch.setattr(lab.Keeper, "keep", interrupted)
+    for kills in range(100):  # noqa: B007
+        try:
+            go(out, config, seeds)
+            break
+        except KeyboardInterrupt:
+            continue
+    assert kills == 2 * (1 + 6 + 1)  # of each run: structures, six tasks, consistency
+    assert len(probed) == len(set(probed)) == 12
+    assert contents(out, seeds) == contents(tmp_path / "undisturbed", seeds)

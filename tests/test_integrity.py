@@ -244,7 +244,7 @@ def test_a_run_that_is_finished_again_is_not_damaged(whole, config, tmp_path):
     """Killed when one run of two was noted as done, and again before its rows were written again."""
     stopped(lambda: go(tmp_path, config, SEEDS), at="piaget.lab.kept.remove")
     note(tmp_path / "seed-1", status="running", rows=None)
-    stopped(lambda: go(tmp_path, config, SEEDS), at="piaget.scoring.probing.rows")
+    stopped(lambda: go(tmp_path, config, SEEDS), at="piaget.scoring.probing.parts")
     assert list(RunFolder(tmp_path / "seed-0").rows())
     go(tmp_path, config, SEEDS)
     assert contents(tmp_path, SEEDS) == contents(whole, SEEDS)

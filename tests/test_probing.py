@@ -131,6 +131,61 @@ def test_no_rows_without_components():
     assert list(probing.rows(learner, tasks)) == []
 
 
+def test_work_is_bounded(monkeypatch):
+    """Fewer samples, equally many of each task; the rows say so, and have a score to compare with."""
+    learner, tasks = taught(tasks=binary_tasks(4))
+    whole = list(probing.rows(learner, tasks))
+    assert not [r for r in whole if r["metric"] in ("samples", "accuracy with all components")]
+    monkeypatch.setattr(probing, "MOMENT", 0)
+    monkeypatch.setattr(probing, "SHARE", 0)
+    monkeypatch.setattr(probing, "LEAST", 3)
+    bounded = list(probing.rows(learner, tasks))
+    samples = [r["value"] for r in bounded if r["metric"] == "samples"]
+    assert samples == [3.0] * 4
+    with_all = {r["evaluated"]: r["value"] for r in bounded if r["metric"] == "accuracy with all components"}
+    for task in tasks:
+        data = probing.sample(learner, task, 3)
+        assert with_all[task.name] == probing.score(learner, task, data)
+    extra = [r for r in bounded if r["metric"] in ("samples", "accuracy with all components")]
+    removals = [r for r in bounded if r["stage"] == "removal" and r not in extra]
+    assert len(removals) == len([r for r in whole if r["stage"] == "removal"])
+
+
+@pytest.mark.parametrize("structure", ["soft-ordering", "soft-gating", "linear"])
+def test_shared_work_gives_the_same_scores(structure):
+    """Bit for bit what each change gives by itself."""
+    learner, tasks = taught(structure)
+    for task in (tasks[0], tasks[3]):
+        data = probing.sample(learner, task)
+        changes = [probing.removed(learner.settings.structure, c) for c in range(3)]
+        alone = [probing.score(learner, task, data, change) for change in changes]
+        assert probing.scores_with(learner, task, data, changes) == alone
+
+
+@pytest.mark.parametrize("structure", ["soft-ordering", "linear"])
+def test_work_is_counted_as_it_is_done(structure, monkeypatch):
+    learner, tasks = taught(structure)
+    entered, outputs = [], probing.Flow._outputs
+
+    def counted(flow, h):
+        entered.append(h.numel() * learner.components)
+        return outputs(flow, h)
+
+    monkeypatch.setattr(probing.Flow, "_outputs", counted)
+    assert list(probing.rows(learner, tasks))
+    work = probing.Work(learner, tasks)
+    expected = work.of(work.most)  # less is done where a component has all the weight
+    assert 0.9 * expected < sum(entered) <= expected
+
+
+def test_blocks_of_samples_make_no_difference(monkeypatch):
+    learner, tasks = taught("soft-ordering")
+    whole = list(probing.rows(learner, tasks))
+    monkeypatch.setattr("piaget.method.model.BLOCK", 2**10)
+    for row, other in zip(list(probing.rows(learner, tasks)), whole, strict=True):
+        assert row == other | {"value": pytest.approx(other["value"], abs=1e-6)}
+
+
 # --- consistency: closed forms ------------------------------------------------------------
 
 EVERYWHERE = torch.ones(2, 2)  # (components, depths)

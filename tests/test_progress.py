@@ -12,14 +12,23 @@ import subprocess
 import sys
 import termios
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from piaget.cli import main
+from piaget.cli.live import QuietView
+from piaget.cli.sweep import _Overall
+from piaget.errors import LoadError
 from piaget.lab.folder import RunFolder
-from piaget.lab.kept import how_far
-from piaget.lab.progress import Tracker, duration, score
+from piaget.lab.jobs import Job
+from piaget.lab.kept import Kept, how_far, kept_of
+from piaget.lab.progress import Plan, Standing, Tracker, duration, score
+from piaget.lab.row_file import Extent
+from piaget.lab.runs import _tell_of_all
+from piaget.lab.sweeps import Event
+from piaget.paper.names import Method
 from piaget.scoring.watch import EpochReport
 from tests.commands import command, words
 
@@ -202,7 +211,7 @@ def row(seed, evaluated, value, metric="accuracy"):
 
 
 def test_the_share_that_is_done():
-    tracker = Tracker(10)
+    tracker = Tracker(Plan([40] * 10))
     assert progress_after(tracker, 4, epoch("d", "initialization", 5)).done == pytest.approx(0.2)
     assert progress_after(tracker, 4, epoch("d", "initialization", 10)).done == pytest.approx(0.4)
     assert progress_after(tracker, 5, epoch("e", "assimilation", 5)).done == pytest.approx(0.45)
@@ -210,7 +219,7 @@ def test_the_share_that_is_done():
 
 
 def test_scores_are_means_over_runs_of_the_latest():
-    tracker = Tracker(3)
+    tracker = Tracker(Plan([40] * 3))
     assert progress_after(tracker, 1, epoch("a", "assimilation", 1)).metric is None
     tracker.rows([row(0, "a", 0.1), row(0, "a", 0.5), row(1, "a", 0.7), row(0, "b", 0.9), row(1, "b", 0.7)])
     tracker.rows([row(0, "c", 3.0, "rmse")])
@@ -220,20 +229,155 @@ def test_scores_are_means_over_runs_of_the_latest():
     assert progress.past == pytest.approx(0.6)
 
 
-def test_the_time_that_is_left(monkeypatch):
+# --- the time that is left ------------------------------------------------------------------------------
+
+
+STAGED = ["assimilation"] * 19 + ["adaptation"]
+# A plan, and what work takes: an epoch in a stage at a task; what is between tasks, and every evaluation.
+TIMES = {
+    "dynamic er": (
+        Plan([8000] * 10, STAGED, 4, None, 2),
+        lambda stage, task: {"initialization": 4, "assimilation": 3, "adaptation": 3 + 0.1 * task}[stage],
+        lambda task: 0.3 * task,
+    ),
+    "joint ewc": (
+        Plan([1000] * 20, ["joint"] * 20, 4, None, 1, frozenset(["joint"])),
+        lambda stage, task: 4 * 0.5 if stage == "initialization" else 0.4 + 0.12 * task,
+        lambda task: 0.5 + 0.05 * task,
+    ),
+    "ewc that adapts often": (
+        Plan([1000] * 40, (["assimilation"] * 4 + ["adaptation"]) * 4, 4, None, 1, frozenset(["adaptation"])),
+        lambda stage, task: {"initialization": 2, "assimilation": 0.4, "adaptation": 0.4 + 0.12 * task}[
+            stage
+        ],
+        lambda task: 0.5 + 0.05 * task,
+    ),
+    "linear, tasks of all sizes": (
+        Plan([300 + 100 * (7 * i % 10) for i in range(29)], ["assimilation"] * 400 + ["adaptation"], 4),
+        lambda stage, task: 1e-5 * (1600 if stage == "initialization" else 300 + 100 * (7 * (task - 1) % 10)),
+        lambda task: 0.01 * task,
+    ),
+    "slow evaluations": (
+        Plan([50] * 50, ["assimilation"] * 9 + ["adaptation"], 4, 5, 2),
+        lambda stage, task: 0.4 if stage == "initialization" else 0.2,
+        lambda task: 2.0 * task,
+    ),
+}
+
+
+def simulated(plan, epoch_takes, between_takes):
+    """What happens, one after the other: (seconds, task, report, or what else it was)."""
+    events: list[tuple[float, int, EpochReport | str]] = []
+    for task in range(plan.initial, len(plan.sizes) + 1):
+        stages = ["initialization"] * 20 if task == plan.initial else plan.stages
+        for number, stage in enumerate(stages, 1):
+            report = EpochReport(0, f"task {task}", stage, number, len(stages), 4, lambda split: 0.0)
+            evaluated = plan.every is not None and number % plan.every == 0 and number < len(stages)
+            seconds = epoch_takes(stage, task) + evaluated * between_takes(task)
+            if stages.index(stage) == number - 1 and task in (plan.initial + 1, plan.initial + 4):
+                seconds *= 50 if task == plan.initial + 1 else 10  # something is compiled
+            events.append((seconds * (1 + 0.05 * (number % 3 - 1)), task, report))  # nothing is even
+        events.append((between_takes(task), task, "evaluated"))
+        # What is done for the first time takes longer.
+        events.append((10 * between_takes(task) if task == plan.initial else 0.0, task, "ended"))
+    return events
+
+
+def ratios(events, plan, monkeypatch, stop_at=None):
+    """Time left as it is told, relative to the truth, from the second task after the initial ones on."""
+    now, left, found = 100.0, sum(seconds for seconds, *_ in events), []
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    tracker = Tracker(plan)
+    for i, (seconds, task, report) in enumerate(events):
+        now, left = now + seconds, left - seconds
+        if isinstance(report, str):
+            tracker.rows([]) if report == "evaluated" else tracker.ended()
+            continue
+        tracker.epoch(task, report)
+        if i == stop_at:  # killed: what was measured is kept as JSON
+            kept = json.loads(json.dumps(tracker.rates.measured))
+            measured = {kind: {int(t): both for t, both in of.items()} for kind, of in kept.items()}
+            now += 1000.0
+            tracker = Tracker(plan, tracker.done, tracker.seconds, measured)
+            now += 5.0  # it is loaded
+        if i % 7 and len(events) > 1000:
+            continue
+        told = tracker.left
+        if task >= plan.initial + 2 and left > 0.02 * sum(s for s, *_ in events) and told is not None:
+            found.append(told / left)
+    return found
+
+
+@pytest.mark.parametrize("name", TIMES)
+@pytest.mark.parametrize("stopped", [False, True])
+def test_the_time_that_is_left(name, stopped, monkeypatch):
+    """Within a factor of 1.5, also after an interruption."""
+    plan, *takes = TIMES[name]
+    events = simulated(plan, *takes)
+    found = ratios(events, plan, monkeypatch, len(events) // 2 if stopped else None)
+    assert len(found) > 50
+    assert min(found) > 1 / 1.5
+    assert max(found) < 1.5
+
+
+def test_other_cohorts_take_as_long():
+    told: list[Standing] = []
+    standing = progress_after(Tracker(Plan([40] * 10)), 10, epoch("j", "adaptation", 10))
+    for i in range(2):
+        _tell_of_all(told.append, i, 3, replace(standing, seconds=60.0, left=30.0))
+    assert [one.left for one in told] == [30 + 2 * 90, 30 + 90]
+
+
+def test_probing_is_part_of_the_time_that_is_left(monkeypatch):
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    tracker = Tracker(10, done=0.5, seconds=1000.0)  # goes on
-    now = 110.0
-    progress = progress_after(tracker, 6, epoch("f", "assimilation", 10))
-    assert progress.seconds == pytest.approx(1010)
-    assert progress.left == pytest.approx(40)  # a tenth took 10 s, and four are left
+    tracker = Tracker(Plan([40] * 2, ["joint"] * 10))
+    tracker.probing = 0.1  # of all the rest
+    for number in (1, 2):  # the first one is not measured: it begins with preparations
+        now += 1.0
+        tracker.epoch(1, epoch("a", "joint", number))
+    assert tracker.left == pytest.approx(18 + 0.1 * 20)
+    probes = epoch("b", "probing", 0)
+    tracker.probe(probes)
+    now += 3.0
+    tracker.probe(replace(probes, epoch=6, epochs=10))
+    assert tracker.left == pytest.approx(2.0)
+
+
+class Shown(QuietView):
+    """What is told of a whole sweep."""
+
+    def __init__(self):
+        self.left: list[float | None] = []
+
+    def overall(self, share, left, text):
+        self.left.append(left)
+
+
+def test_the_time_that_is_left_of_a_sweep():
+    """Cohorts tell of themselves, and of those that wait."""
+    method = Method("soft-ordering", "er", "joint")
+    one, two, three = jobs = [Job("objects", method, (seed,)) for seed in range(3)]
+    shown = Shown()
+    overall = _Overall(shown)
+    standing = replace(
+        progress_after(Tracker(Plan([40] * 10)), 9, epoch("i", "joint", 10)), seconds=60.0, left=40.0
+    )
+    for job in jobs:
+        overall.report(Event(job, "waiting"))
+    overall.report(Event(one, "running", standing))
+    early = replace(standing, stage="initialization", done=0.1, seconds=5.0, left=10.0)
+    overall.report(Event(two, "running", early))
+    overall.report(Event(two, "running", replace(standing, seconds=20.0, left=80.0)))
+    overall.report(Event(one, "done"))
+    overall.report(Event(three, "running", replace(standing, seconds=10.0, left=70.0)))
+    assert shown.left == pytest.approx([40 + 2 * 100, (40 + 2 * 100) / 2, (40 + 80 + 100) / 2, 80, 80])
 
 
 def test_short_epochs_are_not_all_told(monkeypatch):
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    tracker = Tracker(10)
+    tracker = Tracker(Plan([40] * 10))
     assert tracker.due()
     progress_after(tracker, 1, epoch("a", "joint", 1))
     assert not tracker.due()
@@ -241,6 +385,31 @@ def test_short_epochs_are_not_all_told(monkeypatch):
     assert tracker.due()
     assert tracker.began(1)
     assert not tracker.began(2)
+
+
+def test_what_is_kept_of_the_time():
+    """Older versions kept nothing of it."""
+    kept = {"rows": [[7, "ab"]], "done": 0.5, "seconds": 3.0}
+    assert kept_of(Path(), {"kept": kept}) == Kept([Extent(7, "ab")], 0.5, 3.0)
+    measured = {"joint": {5: [40.0, 1.5]}}
+    written = json.loads(json.dumps(kept | {"left": 2.5, "measured": measured}))
+    read = kept_of(Path(), {"kept": written})
+    assert (read.left, read.measured) == (2.5, measured)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"left": "2"},
+        {"measured": [1]},
+        {"measured": {"joint": {"5": [40.0]}}},
+        {"measured": {"joint": {"5": [0, 1.5]}}},
+        {"measured": {"joint": {"0": [40.0, 1.5]}}},
+    ],
+)
+def test_what_is_wrong_about_the_time(wrong):
+    with pytest.raises(LoadError, match="does not say what was kept"):
+        kept_of(Path(), {"kept": {"rows": [[7, "ab"]], "done": 0.5, "seconds": 3.0} | wrong})
 
 
 @pytest.mark.parametrize(

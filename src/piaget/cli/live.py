@@ -8,7 +8,7 @@ import time
 from typing import Any, Protocol
 
 from piaget.cli.common import print_json
-from piaget.lab.progress import Standing, duration, score
+from piaget.lab.progress import PROBING, Standing, duration, score
 
 SECONDS = 30  # between two plain lines about the same task, at least
 
@@ -101,7 +101,8 @@ class PlainView(QuietView):
         self.last: dict[str, float] = {}
 
     def progress(self, name: str, standing: Standing) -> None:
-        done = standing.epoch == standing.epochs and standing.current is not None
+        probes = standing.stage == PROBING
+        done = not probes and standing.epoch == standing.epochs and standing.current is not None
         if not done and time.monotonic() - self.last.setdefault(name, time.monotonic()) < SECONDS:
             return
         self.last[name] = time.monotonic()
@@ -111,7 +112,8 @@ class PlainView(QuietView):
             if initial
             else (f"task {standing.task} of {standing.tasks}, {standing.name}")
         )
-        where = "done" if done else f"{standing.stage}, epoch {standing.epoch} of {standing.epochs}"
+        unit = "part" if probes else "epoch"
+        where = "done" if done else f"{standing.stage}, {unit} {standing.epoch} of {standing.epochs}"
         left = "" if standing.left is None else f"about {duration(standing.left)} left"
         text = f"{task}: " + "; ".join(part for part in (where, describe(standing), left) if part)
         print(f"{name}: {text}" if name else text, file=sys.stderr, flush=True)
@@ -148,7 +150,8 @@ class LiveView:
     def progress(self, name: str, standing: Standing) -> None:
         if name not in self.of:
             self.of[name] = self.bars.add_task(name, total=1.0, text="")
-        text = f"{standing.stage}, epoch {standing.epoch}/{standing.epochs}"
+        unit = "part" if standing.stage == PROBING else "epoch"
+        text = f"{standing.stage}, {unit} {standing.epoch}/{standing.epochs}"
         text = "; ".join(part for part in (text, describe(standing)) if part)
         task = f"task {standing.task}/{standing.tasks} {standing.name}"
         self.bars.update(

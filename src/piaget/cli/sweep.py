@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from piaget.lab.executors import Executor
     from piaget.lab.final_table import Line
     from piaget.lab.jobs import Job
+    from piaget.lab.status import RunStatus
     from piaget.lab.sweeps import Event
 
 
@@ -244,45 +245,52 @@ class _Overall:
     """How far all cohorts are, weighed by the work they take."""
 
     def __init__(self, shown: View) -> None:
-        self.shown, self.began = shown, time.monotonic()
-        self.share: dict[Job, float] = {}  # of each cohort
-        self.before: dict[Job, float] = {}  # where it went on
-        self.failed: set[Job] = set()
-        self.ended = 0
+        self.shown = shown
+        self.cohorts: dict[Job, RunStatus] = {}
+        self.ended = self.at_once = 0
 
     def name(self, job: Job) -> str:
         """As short as it can be: of the options and settings, those in which cohorts differ."""
-        everywhere = set.intersection(*(set(other.variant) for other in self.share))
+        everywhere = set.intersection(*(set(other.variant) for other in self.cohorts))
         special = [f"{key}={value}" for key, value in job.variant if (key, value) not in everywhere]
-        structures = {other.method.structure for other in self.share}
+        structures = {other.method.structure for other in self.cohorts}
         words = [job.stream, job.method.structure if len(structures) > 1 else ""]
         words += [job.method.adaptation, job.method.algorithm, *special, seeds_text(job.seeds)]
         return " ".join(word for word in words if word)
 
     def report(self, event: Event) -> None:
         """Takes note of what has become of a cohort, and shows it."""
+        from piaget.lab.expected_times import seconds
+        from piaget.lab.status import RunStatus, expect, time_left
+
         job = event.job
         if event.status == "waiting":
-            self.share[job] = 0.0
+            alike = (job.stream, job.options)
+            self.cohorts[job] = RunStatus(Path(job.name), "planned", cost=seconds(job), alike=alike)
             return
-        name = self.name(job)
+        name, cohort = self.name(job), self.cohorts[job]
         if event.standing is not None:
-            self.before[job], self.share[job] = event.standing.begun_at, event.standing.done
+            cohort.status, cohort.done = "running", event.standing.done
+            # Initial tasks tell little about later ones: other cohorts tell more.
+            others = any(one.whole for one in self.cohorts.values() if one is not cohort)
+            if event.standing.stage != "initialization" or not others:
+                cohort.seconds, cohort.to_go = event.standing.seconds, event.standing.left
             self.shown.progress(name, event.standing)
         elif event.status == "again":
+            cohort.status = "planned"
             self.shown.ended(name, "its worker died; it goes on from its checkpoint")
         else:
-            self.share[job] = 1.0
+            cohort.status, cohort.done, cohort.to_go = event.status, 1.0, None
             self.ended += 1
-            if event.status == "failed":
-                self.failed.add(job)  # tells nothing about how long others take
             self.shown.ended(name, event.status, event.error)
-        counted = {job: share for job, share in self.share.items() if job not in self.failed}
-        whole = sum(job.cost for job in counted) or 1.0
-        done = sum(job.cost * share for job, share in counted.items()) / whole
-        new = done - sum(job.cost * self.before.get(job, 0.0) for job in counted) / whole
-        left = (time.monotonic() - self.began) * (1 - done) / new if new > 0 else None
-        self.shown.overall(done, left, f"{self.ended} of {len(self.share)} cohorts")
+        # What failed tells nothing about how long others take.
+        counted = [one for one in self.cohorts.values() if one.status != "failed"]
+        done = sum(one.cost * one.done for one in counted) / (sum(one.cost for one in counted) or 1.0)
+        expect(counted)
+        # One that follows another is soon at work, too.
+        self.at_once = max(self.at_once, sum(one.status == "running" for one in counted))
+        left = time_left(counted, self.at_once)
+        self.shown.overall(done, left, f"{self.ended} of {len(self.cohorts)} cohorts")
 
 
 def _show(
@@ -298,7 +306,7 @@ def _show(
 
     for variant, table in tables.items():
         _print(table, variant)
-    runs, trained = sum(len(job.seeds) for job in jobs), sum(len(job.seeds) for job in overall.share)
+    runs, trained = sum(len(job.seeds) for job in jobs), sum(len(job.seeds) for job in overall.cohorts)
     if trained < runs:
         print(
             f"{runs - trained} of {runs} runs were done in {options.out} already; delete it to train again."

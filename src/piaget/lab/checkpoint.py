@@ -11,6 +11,9 @@ import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+from torch import Tensor
 
 from piaget.data.tasks import Stream
 from piaget.errors import DataNote, LoadError, SettingError
@@ -20,8 +23,10 @@ from piaget.lab.kept import BEFORE, FORMAT, LAST, VERSIONS, Kept, kept_of, lost,
 from piaget.lab.row_file import kept_bytes
 from piaget.learner import Learner
 
+Effects = list[list[Tensor]]  # of each learner, of the tasks that were probed (scoring/probing.py)
 
-def save(folder: Path, learners: Sequence[Learner], kept: Kept) -> None:
+
+def save(folder: Path, learners: Sequence[Learner], kept: Kept, effects: Effects) -> None:
     """Replaces the checkpoint in one move; the last one is then the one before."""
     described = [describe(learner.state, with_data=False) for learner in learners]
     seeds = [learner.settings.seed for learner in learners]
@@ -30,13 +35,14 @@ def save(folder: Path, learners: Sequence[Learner], kept: Kept) -> None:
         description | {"waiting": list(learner.state.pending)}
         for learner, (description, _) in zip(learners, described, strict=True)
     ]
-    tree = {str(i): tree for i, (_, tree) in enumerate(described)}
+    tree: dict[str, Any] = {str(i): tree for i, (_, tree) in enumerate(described)}
+    tree["effects"] = {i: dict(enumerate(of_tasks)) for i, of_tasks in enumerate(effects)}
     write_files(folder, LAST, header | {"members": members}, tree, before=BEFORE)
 
 
 def load(
     folder: Path, learners: Sequence[Learner], streams: Sequence[Stream], row_files: Sequence[Path]
-) -> Kept | None:
+) -> tuple[Kept, Effects] | None:
     """Brings new learners to where they were. None: nothing was kept.
 
     Rows are verified with the learners; pending tasks are taken from the streams.
@@ -61,7 +67,7 @@ def load(
 
 def _load(
     folder: Path, name: str, learners: Sequence[Learner], streams: Sequence[Stream], row_files: Sequence[Path]
-) -> Kept:
+) -> tuple[Kept, Effects]:
     data, tree = read_files(folder, name, FORMAT, VERSIONS)
     kept, expected = kept_of(folder, data), [learner.settings.seed for learner in learners]
     if data.get("seeds") != expected:
@@ -74,6 +80,8 @@ def _load(
             for i, (learner, member) in enumerate(zip(learners, data["members"], strict=True))
         ]
         waiting = [list(member["waiting"]) for member in data["members"]]
+        probed = [tree.get("effects", {}).get(str(i), {}) for i in range(len(learners))]
+        effects = [[of_tasks[str(j)] for j in range(len(of_tasks))] for of_tasks in probed]
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise LoadError(f"{folder} is damaged: {type(error).__name__}: {error}") from error
     for learner, stream, state, initial in zip(learners, streams, states, waiting, strict=True):
@@ -82,4 +90,4 @@ def _load(
             raise SettingError(f"{folder}: {initial} were waiting, but the stream begins with {list(first)}")
         state.pending = first
         learner.state = state
-    return kept
+    return kept, effects

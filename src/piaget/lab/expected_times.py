@@ -28,6 +28,7 @@ SECONDS: dict[tuple[str, str], float] = {
     ("combined", "soft-ordering"): 13,
     ("pixel-mnist", "soft-ordering"): 0.08,
 } | {(stream, "soft-ordering"): 0.21 for stream in OBJECTS}  # by what `make run` takes
+UNKNOWN = 0.1  # of other streams, one's own
 STEPS = {"mnist": 300, "fashion": 300, "cub": 4}  # an epoch on a whole task
 WORKERS = 2  # for which expected times are given
 
@@ -37,11 +38,15 @@ def expected_time(preset: Preset) -> str:
     jobs = preset_jobs(preset, range(preset.seeds))
     if any((job.stream, job.method.structure) not in SECONDS for job in jobs):
         return "time not measured"
-    seconds = [job.cost * SECONDS[job.stream, job.method.structure] * _share(job) for job in jobs]
-    return f"about {duration(sum(seconds) / WORKERS)} on {WORKERS} cores"
+    return f"about {duration(sum(map(seconds, jobs)) / WORKERS)} on {WORKERS} cores"
+
+
+def seconds(job: Job) -> float:
+    """Of one core. Of a stream that was not measured: as of the small ones."""
+    return job.cost * SECONDS.get((job.stream, job.method.structure), UNKNOWN) * _share(job)
 
 
 def _share(job: Job) -> float:
     """Of an epoch's steps, if there are fewer samples than usual."""
-    size = dict(job.options).get("train_size")
-    return 1.0 if size is None else min(1.0, math.ceil(size / 32) / STEPS[job.stream])
+    size, steps = dict(job.options).get("train_size"), STEPS.get(job.stream)
+    return 1.0 if size is None or steps is None else min(1.0, math.ceil(size / 32) / steps)

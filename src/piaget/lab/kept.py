@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from piaget.data.typed_data import read
 from piaget.errors import LoadError
 from piaget.files import read_described
 from piaget.lab.row_file import Extent
@@ -23,13 +24,15 @@ LAST, BEFORE = "checkpoint", "checkpoint-old"  # what the files are called
 @dataclass(frozen=True)
 class Kept:
     """Beside the learners: how much of their row files, the share of the work done, its time, who diverged
-    (seed -> what was said of it), and the data."""
+    (seed -> what was said of it), the data, the time that is left, and by what that is told."""
 
     rows: list[Extent]
     done: float
     seconds: float
     diverged: dict[int, str] = field(default_factory=dict)
     data: list[dict[str, str]] = field(default_factory=list)  # of each run: the fingerprint of each task
+    left: float | None = None
+    measured: dict[str, dict[int, list[float]]] = field(default_factory=dict)  # progress.Measured
 
 
 def seeds(folder: Path) -> list[int]:
@@ -64,16 +67,44 @@ def names(folder: Path) -> Iterator[str]:
     return (name for name in (LAST, BEFORE) if (folder / f"{name}.json").is_file())
 
 
+# What is kept beside the learners. Older versions kept less; version 2 sizes of row files only.
+_KEPT: dict[str, Any] = {
+    "rows": list[list[int | str | None]],
+    "sizes": list[int],
+    "done": float,
+    "seconds": float,
+    "diverged": dict[str, str],
+    "data": list[dict[str, str]],
+    "left": float | None,
+    "measured": dict[str, dict[str, list[float]]],
+}
+
+
 def kept_of(folder: Path, header: dict[str, Any]) -> Kept:
-    """What a checkpoint's description says beside the learners. Version 2 has sizes of row files only."""
+    """What a checkpoint's description says beside the learners."""
     try:
-        kept = dict(header["kept"])
-        rows = [Extent(*one) for one in kept.pop("rows", None) or [[size] for size in kept.pop("sizes")]]
-        diverged = {int(seed): str(text) for seed, text in kept.pop("diverged", {}).items()}
-        data = [{str(task): str(mark) for task, mark in one.items()} for one in kept.get("data", [])]
-        return Kept(rows, float(kept["done"]), float(kept["seconds"]), diverged, data)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        there = dict(header["kept"])
+        kept = {name: read(_KEPT[name], there[name], name) for name in _KEPT.keys() & there.keys()}
+        rows = kept["rows"] if "rows" in kept else [[size] for size in kept["sizes"]]
+        return Kept(
+            [Extent(*one) for one in rows],
+            kept["done"],
+            kept["seconds"],
+            {int(seed): text for seed, text in kept.get("diverged", {}).items()},
+            kept.get("data", []),
+            kept.get("left"),
+            {kind: dict(map(_work, of.items())) for kind, of in kept.get("measured", {}).items()},
+        )
+    except (KeyError, TypeError, ValueError) as error:
         raise LoadError(f"{folder} is damaged: it does not say what was kept ({error})") from error
+
+
+def _work(item: tuple[str, list[float]]) -> tuple[int, list[float]]:
+    """A task and [units, seconds] of work at it: neither tasks nor units may be 0."""
+    task, (units, seconds) = int(item[0]), item[1]
+    if task < 1 or units <= 0 or seconds < 0:
+        raise ValueError(f"{units} units of work at task {task} in {seconds} s")
+    return task, [units, seconds]
 
 
 def lost(folder: Path) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -36,20 +37,148 @@ class Standing:
     left: float | None  # seconds
 
 
+PROBING = "probing"  # after the last task, like a stage: its parts are counted as epochs
+FIRST, EVALUATED = ", first", ", evaluated"  # added to a stage: other kinds of epochs
+BETWEEN = "between tasks"  # a kind of work, too: evaluation on all tasks, and what is remembered
+GROWTH = 0.5  # the share of EWC's first steps that is in proportion to tasks, about (docs/performance.md)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All epochs of a cohort, as far as they are known beforehand."""
+
+    sizes: Sequence[int]  # training samples of each task
+    stages: Sequence[str] = ()  # of each epoch on a task
+    initial: int = 0  # tasks, which are learned together
+    every: int | None = None  # so many epochs it is evaluated, too
+    passes: int = 1  # through the samples of a later task in an epoch
+    grows: frozenset[str] = frozenset()  # stages in which past tasks make steps longer
+
+    def kinds(self, task: int) -> list[str]:
+        """What each epoch on a task, counted from 1, is like: those of one kind take equally long."""
+        if task <= self.initial:
+            return []
+        return [self.kind(stage, epoch) for epoch, stage in enumerate(self.stages, 1)]
+
+    def kind(self, stage: str, epoch: int) -> str:
+        """Of one epoch. The first one of a stage prepares it, and some are followed by an evaluation."""
+        later = stage != "initialization"
+        first = later and (epoch == 1 or self.stages[epoch - 2 : epoch - 1] != self.stages[epoch - 1 : epoch])
+        evaluated = self.every is not None and epoch % self.every == 0 and epoch != len(self.stages)
+        return stage + FIRST * first + EVALUATED * evaluated
+
+
+# {kind of work: {task: [units, seconds]}}; units: samples of all epochs, or 1 between tasks
+Measured = dict[str, dict[int, list[float]]]
+
+
+class Rates:
+    """What each kind of work took, and what it will take."""
+
+    def __init__(self, plan: Plan, measured: Measured | None = None) -> None:
+        self.plan, self.measured = plan, measured or {}
+
+    def add(self, kind: str, task: int, units: float, seconds: float) -> None:
+        """Work that was done at a task. The first epoch of a kind may have been one of compilation."""
+        if FIRST in kind and kind not in self.measured:
+            self.measured[kind] = {}
+            return
+        done = self.measured.setdefault(kind, {}).setdefault(task, [0.0, 0.0])
+        done[0] += units
+        done[1] += seconds
+
+    def line(self, kind: str) -> Callable[[int], float]:
+        """Expected seconds a unit, at a task: a line through what was measured at tasks before.
+
+        It may rise with tasks, at most in proportion to their number. As long as little is known of how it
+        rises, as such work usually does.
+        """
+        work = self._work(kind)
+        if not work:
+            guess = self._guess(kind)
+            return lambda task: guess
+        # Now and then something is prepared, such as a new compilation: that is not usual.
+        most = 3 * statistics.median_low(seconds / units for units, seconds in work.values())
+        points = [(at, units, min(seconds / units, most)) for at, (units, seconds) in work.items()]
+        whole = sum(units for _, units, _ in points)
+        at = sum(units * i for i, units, _ in points) / whole
+        mean = sum(units * y for _, units, y in points) / whole
+        share = len(points) / whole  # a task counts as one point, on average
+        usual = self._usual(kind, mean) * mean / at
+        spread = sum(share * units * (i - at) ** 2 for i, units, _ in points)
+        rise = sum(share * units * (i - at) * (y - mean) for i, units, y in points)
+        # Noise of 15 % a task must not look like a rise: one by half in the whole run is usual.
+        doubt = 0.1 * len(self.plan.sizes) ** 2
+        slope = min(max((doubt * usual + rise) / (doubt + spread), 0.0), mean / at)
+        return lambda task: mean + slope * (task - at)
+
+    def _work(self, kind: str) -> dict[int, list[float]]:
+        """What was measured: of initial tasks, which are learned together, if there is nothing else."""
+        work = self.measured.get(kind, {})
+        return {at: done for at, done in work.items() if at > self.plan.initial} or work
+
+    def _usual(self, kind: str, mean: float) -> float:
+        """The share of such work that is in proportion to the number of tasks, before that is measured."""
+        plain = self.measured.get(kind.removesuffix(EVALUATED), {}).values()
+        if kind == BETWEEN:
+            return 0.75
+        if kind.endswith(EVALUATED) and plain:
+            return max(0.0, 1 - sum(s for _, s in plain) / sum(u for u, _ in plain) / mean)
+        return GROWTH if kind.endswith(EVALUATED) or kind.split(",")[0] in self.plan.grows else 0.0
+
+    def _guess(self, kind: str) -> float:
+        """Of a kind that was not met yet: as long as the others, pass by pass."""
+        if kind == BETWEEN:
+            return 0.0
+        epochs = {known: self._work(known).values() for known in self.measured if known != BETWEEN}
+        units = sum(self._passes(known) * u for known, work in epochs.items() for u, _ in work)
+        seconds = sum(s for work in epochs.values() for _, s in work)
+        return self._passes(kind) * seconds / units if units else 0.0
+
+    def _passes(self, kind: str) -> int:
+        return 1 if kind.startswith("initialization") else self.plan.passes
+
+    def left(self, task: int, stage: str, epoch: int, epochs: int, ended: bool) -> float | None:
+        """Seconds until all tasks are learned, after an epoch. None: nothing was measured yet.
+
+        ended: the task was evaluated after its last epoch, and all was kept.
+        """
+        if not any(work for kind, work in self.measured.items() if kind != BETWEEN):
+            return None
+        sizes, last = self.plan.sizes, len(self.plan.sizes)
+        between = self.line(BETWEEN)
+        seconds = sum(between(j) for j in range(task + ended, last + 1))
+        if stage == "initialization":
+            seconds += (epochs - epoch) * sum(sizes[:task]) * self.line(stage)(task)
+        rest, whole = Counter(self.plan.kinds(task)[epoch:]), Counter(self.plan.kinds(last))
+        for kind in {**rest, **whole}:
+            line = self.line(kind)
+            seconds += rest[kind] * sizes[task - 1] * line(task)
+            seconds += whole[kind] * sum(sizes[j - 1] * line(j) for j in range(task + 1, last + 1))
+        return seconds
+
+
 class Tracker:
     """Follows the epochs and rows of a cohort, and says where it stands."""
 
-    def __init__(self, tasks: int, done: float = 0.0, seconds: float = 0.0) -> None:
-        """`done`, `seconds`: where an interrupted cohort goes on."""
-        self.tasks, self.done = tasks, done
+    def __init__(
+        self, plan: Plan, done: float = 0.0, seconds: float = 0.0, measured: Measured | None = None
+    ) -> None:
+        """`done`, `seconds`, `measured`: where an interrupted cohort goes on."""
+        self.tasks, self.done, self.rates = len(plan.sizes), done, Rates(plan, measured)
         self._done_before, self._seconds_before, self._began = done, seconds, time.monotonic()
         self._scores: dict[str, dict[tuple[int, str], float]] = {}  # {metric: {(seed, task): value}}
         self.current: dict[int, str] = {}  # {seed: task}: runs may learn tasks in different orders
         self._last: tuple[int, EpochReport] | None = None
+        self._ended = False  # the task of the last epoch
+        self._evaluated = self._began  # the last row came then
         self._told = -SECONDS
+        self._since: float | None = None  # the work that is being done began; None: with preparations
+        self.probing = 0.0  # takes this share of the time for all the rest, about
 
     def rows(self, rows: Iterable[Row]) -> None:
         """Takes note of new scores."""
+        self._evaluated = time.monotonic()
         for row in rows:
             if is_score(row):
                 self._scores.setdefault(row["metric"], {})[row["seed"], row["evaluated"]] = row["value"]
@@ -64,7 +193,45 @@ class Tracker:
         share = report.epoch / report.epochs
         # The initial tasks are learned together: as much work as one after the other.
         self.done = (task * share if report.stage == "initialization" else task - 1 + share) / self.tasks
-        self._last = task, report
+        plan, size = self.rates.plan, self.rates.plan.sizes[task - 1]
+        if report.stage == "initialization":
+            size = sum(plan.sizes[:task])
+        self._measure(plan.kind(report.stage, report.epoch), task, size, time.monotonic())
+        self._last, self._ended = (task, report), False
+
+    @property
+    def left(self) -> float | None:
+        """Seconds of work that is left after the last epoch. None: nothing is known of it."""
+        if self._last is None:
+            return None
+        task, report = self._last
+        if report.stage == PROBING:
+            begun = time.monotonic() - (self._since or 0.0)
+            return begun * (report.epochs - report.epoch) / report.epoch if report.epoch else None
+        left = self.rates.left(task, report.stage, report.epoch, report.epochs, self._ended)
+        return None if left is None else left + self.probing * (self.seconds + left)
+
+    def ended(self) -> None:
+        """All that comes after the last epoch of a task is done."""
+        if self._last is None:  # an initial task that waits for the others
+            return
+        # After the initial tasks, much is done for the first time, and for all of them: evaluation counts.
+        initial = self._last[0] <= self.rates.plan.initial
+        self._measure(BETWEEN, self._last[0], 1, self._evaluated if initial else time.monotonic())
+        self._since, self._ended = time.monotonic(), True
+
+    def probe(self, report: EpochReport) -> bool:
+        """Takes note of a part of probing (0: it begins). True: it takes long, or ends: it is to be told."""
+        if report.epoch == 0:
+            self._since = time.monotonic()
+        self._last = self.tasks, report
+        long = time.monotonic() - (self._since or 0.0) > 1
+        return report.epoch == report.epochs or (long and self.due())
+
+    def _measure(self, kind: str, task: int, units: float, now: float) -> None:
+        if self._since is not None:
+            self.rates.add(kind, task, units, max(now - self._since, 0.0))
+        self._since = now
 
     def due(self) -> bool:
         """Is it time to report again?"""
@@ -94,12 +261,8 @@ class Tracker:
             begun_at=self._done_before,
             done=self.done,
             seconds=self.seconds,
-            left=self._left(),
+            left=self.left,
         )
-
-    def _left(self) -> float | None:
-        new = self.done - self._done_before
-        return (time.monotonic() - self._began) * (1 - self.done) / new if new > 0 else None
 
     def latest(self, tasks: Mapping[int, str]) -> tuple[str | None, float | None, float | None]:
         """The metric, and these runs' scores on a task each, and on all others.

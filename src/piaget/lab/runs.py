@@ -28,7 +28,7 @@ from piaget.data.tasks import Stream, Task
 from piaget.errors import Diverged, LoadError, SettingError
 from piaget.lab import checkpoint, folder, kept
 from piaget.lab.folder import has_ended, seed_folders
-from piaget.lab.progress import Standing, Tracker, duration, score
+from piaget.lab.progress import PROBING, Plan, Standing, Tracker, duration, score
 from piaget.lab.row_file import RowFile
 from piaget.learner import Learner
 from piaget.method.description import to_json
@@ -47,6 +47,7 @@ class _Member:
     learner: Learner
     stream: Stream
     data: dict[str, str]  # the fingerprint of each task
+    sizes: list[int]  # training samples of each task
 
     @property
     def seed(self) -> int:
@@ -74,7 +75,7 @@ def run(
     seeds = [learner.settings.seed for learner in learners]
     folders = seed_folders(out, seeds)
     members = [
-        _Member(*parts, fingerprints(parts[-1])) for parts in zip(folders, learners, streams, strict=True)
+        _Member(*parts, *_looked_through(parts[-1])) for parts in zip(folders, learners, streams, strict=True)
     ]
     runs = {member.seed: member for member in members}
     ended = all(map(has_ended, folders))  # then nothing is written: they may be read-only
@@ -98,14 +99,21 @@ def run(
 
 def fingerprints(stream: Stream) -> dict[str, str]:
     """Of each task, by its name."""
-    return {task.name: task.fingerprint() for task in (stream[i] for i in range(len(stream)))}
+    return _looked_through(stream)[0]
+
+
+def _looked_through(stream: Stream) -> tuple[dict[str, str], list[int]]:
+    """The tasks' fingerprints and training samples; each task is made once."""
+    tasks = (stream[i] for i in range(len(stream)))
+    seen = [(task.name, task.fingerprint(), len(task.train)) for task in tasks]
+    return {name: fingerprint for name, fingerprint, _ in seen}, [size for *_, size in seen]
 
 
 def _tell_of_all(tell: Tell, i: int, cohorts: int, standing: Standing) -> None:
     """Where one cohort stands as where all of them do, which take as long as this one."""
     left = standing.left
-    if left is not None and standing.done > 0:
-        left += (cohorts - 1 - i) * standing.seconds / standing.done
+    if left is not None:
+        left += (cohorts - 1 - i) * (standing.seconds + left)
     done, begun_at = (i + standing.done) / cohorts, (i + standing.begun_at) / cohorts
     tell(replace(standing, done=done, begun_at=begun_at, left=left))
 
@@ -137,25 +145,22 @@ def _train(runs: Sequence[_Member], every: int | None, tell: Tell | None) -> Non
     place = runs[0].folder / "checkpoint"
     learners, streams = [one.learner for one in runs], [one.stream for one in runs]
     paths = [one.folder / "rows.csv" for one in runs]
-    before = checkpoint.load(place, learners, streams, paths)
+    loaded = checkpoint.load(place, learners, streams, paths)
+    before, effects = loaded or (None, [[] for _ in runs])
     for one, data in zip(runs, before.data if before else [], strict=False):
         folder.check_data(one.folder, data, one.data)
-    tracker = Tracker(len(streams[0]), before.done, before.seconds) if before else Tracker(len(streams[0]))
+    plan = _plan(runs[0], every)
+    tracker = Tracker(plan, before.done, before.seconds, before.measured) if before else Tracker(plan)
     files = [RowFile(path, before.rows[i] if before else None) for i, path in enumerate(paths)]
     for file in files:
         tracker.rows(file.rows())
-    keeper = Keeper(place, runs, files, tracker, before.diverged if before else {})
+    keeper = Keeper(place, runs, files, tracker, before.diverged if before else {}, effects)
     for one in keeper.left:
         together = [other.seed for other in runs]
         folder.note(one.folder, status="running", error=None, together=together, rows=None)
         folder.log(one.folder, f"goes on at {100 * tracker.done:.1f} %" if before else f"begins: {together=}")
     try:
-        tasks = _learn(runs, keeper, every, tell)
-        for one, file, known in zip(runs, files, tasks, strict=True):
-            if one in keeper.left:
-                # Without a checkpoint: a run that is killed now goes on before these rows, and writes them
-                # again.
-                file.append(list(probing.rows(one.learner, known)))
+        _probe(runs, _learn(runs, keeper, every, tell), keeper, tell)
     except BaseException as error:
         status, trace = _how_it_ended(error)
         with contextlib.suppress(OSError):  # the disk may be full
@@ -182,6 +187,20 @@ def _train(runs: Sequence[_Member], every: int | None, tell: Tell | None) -> Non
     kept.remove(place)
 
 
+def _plan(one: _Member, every: int | None) -> Plan:
+    """What a run's epochs will be. Streams of other seeds are as large."""
+    settings = one.learner.settings
+    expansion, stages = settings.algorithm.expansion, settings.stages()
+    return Plan(
+        sizes=one.sizes,
+        stages=[kind.name for kind in stages],
+        initial=min(settings.initial_tasks, len(one.sizes)),
+        every=every,
+        passes=len(expansion.passes) if expansion.proposes else 1,
+        grows=frozenset(kind.name for kind in stages if kind.adapts and settings.adaptation.corrects),
+    )
+
+
 def _how_it_ended(error: BaseException) -> tuple[str, str | None]:
     """`interrupted` by the user, `stopped` by the system (a full disk), or `failed`."""
     if not isinstance(error, Exception):
@@ -200,6 +219,7 @@ def _learn(runs: Sequence[_Member], keeper: Keeper, every: int | None, tell: Tel
         left = [r for r, one in enumerate(runs) if one in keeper.left]
         todo = [r for r in left if not _has(runs[r].learner, tasks[r])]
         if todo:
+            keeper.tracker.probing = probing.Work(runs[todo[0]].learner, past[todo[0]]).share
             keeper.tracker.current = {runs[r].seed: tasks[r].name for r in todo}
             Cohort([runs[r].learner for r in todo]).learn(
                 [tasks[r] for r in todo],
@@ -210,12 +230,41 @@ def _learn(runs: Sequence[_Member], keeper: Keeper, every: int | None, tell: Tel
                 keeper=keeper,
             )
             keeper.keep()
+            keeper.tracker.ended()
             for r in (r for r in todo if runs[r] in keeper.left):
                 _log_task(runs[r], i, tasks[r].name, keeper.tracker)
             if tell is not None and keeper.tracker.began(i + 1):
                 tell(keeper.tracker.standing())  # with what was evaluated since
         past = [[*earlier, task.lean()] for earlier, task in zip(past, tasks, strict=True)]
     return past
+
+
+def _probe(
+    runs: Sequence[_Member], tasks: Sequence[Sequence[Task]], keeper: Keeper, tell: Tell | None
+) -> None:
+    """The rows about components, kept now and then, so that it goes on after an interruption."""
+    left = [r for r, one in enumerate(runs) if one in keeper.left]
+    # Structures, each task, consistency. It may be fewer: then the last ones are not met.
+    epochs, epoch = sum(len(tasks[r]) + 2 - len(keeper.effects[r]) for r in left), 0
+    for r in left:
+        learner, name, effects = runs[r].learner, tasks[r][-1].name, keeper.effects[r]
+        report = EpochReport(runs[r].seed, name, PROBING, epoch, epochs, learner.components, _no_score)
+        keeper.tracker.current = {runs[r].seed: name}
+        keeper.tracker.probe(report)
+        done = {(row["stage"], row["evaluated"]) for row in keeper.files[r].rows()}
+        for rows in probing.parts(learner, tasks[r], done, effects):
+            for row in rows:
+                keeper.row(row)
+            if keeper.due():
+                keeper.keep()
+            epoch = min(epoch + 1, epochs)
+            if keeper.tracker.probe(replace(report, epoch=epoch)) and tell is not None:
+                tell(keeper.tracker.standing())
+    keeper.write()  # without a checkpoint: what comes next is soon done again
+
+
+def _no_score(split: str) -> float:
+    raise SettingError(f"nothing is learned while components are probed: no {split} score")
 
 
 def _on_epoch(task: int, first: int, tracker: Tracker, tell: Tell | None, report: EpochReport) -> None:
@@ -267,8 +316,10 @@ class Keeper:
         files: Sequence[RowFile],
         tracker: Tracker,
         diverged: dict[int, str],
+        effects: checkpoint.Effects,
     ) -> None:
         self.place, self.runs, self.files, self.tracker = place, runs, files, tracker
+        self.effects = effects  # what probing measured so far, of each run
         self.lost = dict(diverged)  # by seed: what is said of it
         self.rows: dict[int, list[Row]] = {one.seed: [] for one in runs}
         self.cost, self.last = 0.0, time.monotonic()
@@ -298,15 +349,21 @@ class Keeper:
         self.began = now if due else None
         return due
 
-    def keep(self) -> None:
-        """Writes all new rows, then the checkpoint."""
-        start = time.monotonic() if self.began is None else self.began
+    def write(self) -> None:
+        """Writes all new rows."""
         for one, file in zip(self.runs, self.files, strict=True):
             file.append(self.rows[one.seed])
             self.rows[one.seed].clear()
+
+    def keep(self) -> None:
+        """Writes all new rows, then the checkpoint."""
+        start = time.monotonic() if self.began is None else self.began
+        self.write()
         rows = [file.extent for file in self.files]
-        data = [one.data for one in self.runs]
-        beside = kept.Kept(rows, self.tracker.done, self.tracker.seconds, self.lost, data)
-        checkpoint.save(self.place, [one.learner for one in self.runs], beside)
+        tracker, data = self.tracker, [one.data for one in self.runs]
+        beside = kept.Kept(
+            rows, tracker.done, tracker.seconds, self.lost, data, tracker.left, tracker.rates.measured
+        )
+        checkpoint.save(self.place, [one.learner for one in self.runs], beside, self.effects)
         self.last = time.monotonic()
         self.cost, self.began = self.last - start, None

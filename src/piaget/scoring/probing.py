@@ -7,9 +7,11 @@ A change is a function of a depth and the weights at that depth, (k,), (B, k) or
 from __future__ import annotations
 
 import copy
+import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Protocol, TypeVar
 
 import torch
@@ -157,34 +159,85 @@ def weights(learner: Learned, task: Task) -> Tensor:
     return torch.nn.functional.pad(usage, (0, learner.state.k - usage.shape[1]))
 
 
+class Flow:
+    """Samples on their way through a task's network. What a change leaves as it is is not computed again."""
+
+    def __init__(self, learner: Learned, task: Task, h: Tensor) -> None:
+        self.settings, record = learner.settings, learner.state.records[task.name]
+        self.params = learner.state.params(record, learner.settings.model)
+        self.visible = record.visible(learner.state.k).to(h.device)
+        self.prepared = self.settings.structure.prepare(self.params.task.structure, self.visible)
+        self.outputs: list[Tensor] = []  # of all components at each depth, (B, k, *shape)
+        self.weights: list[Tensor] = []  # at each depth
+        self.entering = [h]  # what enters each depth, and what leaves the last one, (B, *shape)
+        for depth in range(self.settings.depth):
+            self.outputs.append(self._outputs(self.entering[depth]))
+            self.weights.append(self._weights(depth, self.entering[depth]))
+            self.entering.append(self._mixture(depth, self.outputs[depth], self.weights[depth]))
+
+    def changed(self, change: Change) -> Tensor:
+        """What leaves the last depth, (B, *shape), with other weights."""
+        h = self.entering[0]
+        for depth, (entering, outputs, weights) in enumerate(
+            zip(self.entering[:-1], self.outputs, self.weights, strict=True)
+        ):
+            same = h is entering
+            before = weights if same else self._weights(depth, h)
+            after = change(depth, before)
+            if same and torch.equal(after, before):
+                h = self.entering[depth + 1]
+            else:
+                h = self._mixture(depth, outputs if same else self._outputs(h), after)
+        return h
+
+    def _outputs(self, h: Tensor) -> Tensor:
+        return self.settings.components.apply(self.params.components, h)
+
+    def _weights(self, depth: int, h: Tensor) -> Tensor:
+        structure, components = self.settings.structure, self.settings.components
+        return structure.weights(components, self.prepared, depth, h, self.visible)
+
+    def _mixture(self, depth: int, outputs: Tensor, weights: Tensor) -> Tensor:
+        structure, components = self.settings.structure, self.settings.components
+        return structure.transform(self.prepared, depth, structure.mix(components, outputs, weights))
+
+
 @torch.no_grad()
-def effects(learner: Learned, task: Task) -> Tensor:
-    """What each component does at each depth: (k, depths, features); nan for those that the task may not use.
+def scores_with(learner: Learned, task: Task, data: Encoded, changes: Sequence[Change]) -> list[float]:
+    """The task's score with each of several changes."""
+    model, whole = learner.settings.model, network(learner, task)
+    decoder = learner.state.params(whole.record, model).decoder
+    outputs: list[list[Tensor]] = [[] for _ in changes]  # of each change, of each block of samples
+    for block in data.h.split(model.block(tuple(data.h.shape[1:]), learner.state.k)):
+        flow = Flow(learner, task, block)
+        for found, change in zip(outputs, changes, strict=True):
+            found.append(model.decoder.apply(decoder, flow.changed(change)))
+    return [whole.score_of(torch.cat(found), data.y) for found in outputs]
+
+
+@torch.no_grad()
+def effects(learner: Learned, task: Task, samples: int = SAMPLES) -> Tensor:
+    """What each component does at each depth: (k, depths, features); nan where the task does not use it.
 
     The effect is how much the features that leave the last depth change, on average over samples, when the
     component has all the weight of that depth, compared with having none of it.
     """
-    settings, state, record = learner.settings, learner.state, learner.state.records[task.name]
-    h, _ = sample(learner, task)
-    params = state.params(record, settings.model)
-    visible = record.visible(state.k).to(h.device)
+    settings, record = learner.settings, learner.state.records[task.name]
+    used, h = weights(learner, task).T, sample(learner, task, samples).h  # (k, depths), (n, *shape)
+    features = settings.model.shapes(tuple(record.input_shape))[-1][0]
+    found = torch.where(used != 0, 0.0, torch.nan).to(h.dtype)[..., None].repeat(1, 1, features)
 
-    def features(change: Change) -> Tensor:
-        structure = Altered(settings.structure, change)
-        keep = [None] * settings.depth
-        left = structure.body(settings.components, params.components, params.task.structure, h, keep, visible)
-        return left.flatten(2).mean(2).mean(0) if left.ndim > 2 else left.mean(0)
+    def effect(flow: Flow, component: int, depth: int) -> Tensor:
+        changes = (at_intensity(settings.structure, component, x, depth, record.k) for x in (1.0, 0.0))
+        left = (flow.changed(change) for change in changes)  # (n, features, ...)
+        most, none = (h.flatten(2).mean(2).mean(0) if h.ndim > 2 else h.mean(0) for h in left)
+        return most - none
 
-    found = []
-    for component in range(state.k):
-        at = [
-            features(at_intensity(settings.structure, component, 1.0, depth, record.k))
-            - features(at_intensity(settings.structure, component, 0.0, depth, record.k))
-            for depth in range(settings.depth)
-        ]
-        allowed = torch.stack(at) if visible[component] else torch.full_like(torch.stack(at), torch.nan)
-        found.append(allowed)
-    return torch.stack(found).cpu()
+    for block in h.split(settings.model.block(tuple(h.shape[1:]), learner.state.k)):
+        flow = Flow(learner, task, block)
+        for component, depth in used.nonzero().tolist():
+            found[component, depth] += effect(flow, component, depth).cpu() * (len(block) / len(h))
+    return found
 
 
 def consistency(effects: Sequence[Tensor], weights: Sequence[Tensor]) -> list[float]:
@@ -212,31 +265,128 @@ def consistency(effects: Sequence[Tensor], weights: Sequence[Tensor]) -> list[fl
     return found
 
 
-def rows(learner: Learned, tasks: Sequence[Task]) -> Iterator[Row]:
-    """What a finished run's rows tell of its components: structures, scores without each of them,
-    consistency."""
+# --- at the end of a run ------------------------------------------------------------------------------------
+
+SHARE = 0.05  # of a run's work may be spent here, ...
+MOMENT = 2**25  # ... or this, whatever the run: small ones have no bound
+STEP = 2**18  # of training takes this, beside what is computed (docs/performance.md)
+LEAST = 20  # samples of a task are looked at in any case
+
+
+class Work:
+    """How much is to be looked at, in numbers that enter components: counted, not timed, so that what comes
+    out is the same wherever it is done."""
+
+    def __init__(self, learner: Learned, tasks: Sequence[Task]) -> None:
+        settings, state = learner.settings, learner.state
+        busy = state.progress.tasks if state.progress is not None else []
+        has = settings.structure.axes and state.k  # components to choose from
+        self.tasks = [t for t in tasks if has and t.name in state.records and t.name not in busy]
+        self.sizes = [len(task.test or task.validation or task.train) for task in self.tasks]
+        self._samples = [_a_sample(learner, task) for task in self.tasks]
+        evaluations = [size * a_pass for size, (a_pass, *_) in zip(self.sizes, self._samples, strict=True)]
+        evaluated = (sum(evaluations[:n]) for n in range(settings.initial_tasks, len(self.tasks) + 1))
+        batch = settings.batch_size or max(self.sizes, default=0)
+        a_pass = max((a_pass for a_pass, *_ in self._samples), default=0)
+        self.run = state.steps * (3 * batch * a_pass + STEP) + sum(evaluated)  # a step: forward and back
+
+    def of(self, most: int) -> int:
+        """If so many samples of each task are looked at."""
+        return sum(
+            removals * min(size, most) + effects * min(size, most, SAMPLES)
+            for size, (_, removals, effects) in zip(self.sizes, self._samples, strict=True)
+        )
+
+    @cached_property
+    def most(self) -> int:
+        """Samples of each task: fewer than there are, if all would take long."""
+        most = max(self.sizes, default=0)
+        while most > LEAST and self.of(most) > max(SHARE * self.run, MOMENT):
+            most = max(LEAST, most // 2)
+        return most
+
+    @property
+    def share(self) -> float:
+        """Of the run's work, about."""
+        return self.of(self.most) / self.run if self.run else 0.0
+
+
+def _a_sample(learner: Learned, task: Task) -> tuple[int, int, int]:
+    """Numbers that enter components for a sample of a task: in one pass, for scores without each component,
+    and for effects (`Flow`: what comes before a change is computed once)."""
     settings, state = learner.settings, learner.state
-    busy = state.progress.tasks if state.progress is not None else []
-    known = [task for task in tasks if task.name in state.records and task.name not in busy]
-    if not settings.structure.axes or not known or not state.k:
-        return  # no components to choose from
-    watch, last, epoch = Watch(settings, state, []), known[-1].name, len(settings.stages())
-    for task in known:
-        used = weights(learner, task).T[: state.records[task.name].k]
-        for component, of_depths in enumerate(used.tolist()):
-            for depth, weight in enumerate(of_depths):
-                yield watch.add(last, epoch, STRUCTURE, "weight", weight, task.name, "", component, depth)
-    for task in known:
-        record = state.records[task.name]
-        if task.test is not None:
-            data = network(learner, task).encoded(task.test)
-            metric = f"{metric_name(record.kind)} without component"
-            for component in range(record.k):
-                value = score(learner, task, data, removed(settings.structure, component))
-                yield watch.add(last, epoch, REMOVAL, metric, value, task.name, "test", component)
-    if settings.structure.shares:
-        everywhere = [weights(learner, task).T for task in known]
-        of_components = consistency([effects(learner, task) for task in known], everywhere)
-        for component, value in enumerate(of_components):
-            if not math.isnan(value):
-                yield watch.add(last, epoch, CONSISTENCY, "consistency", value, component=component)
+    shapes = settings.model.shapes(tuple(state.records[task.name].input_shape))[:-1]
+    numbers = state.k * torch.tensor([math.prod(shape) for shape in shapes])  # at each depth
+    later = numbers.sum() - numbers.cumsum(0)  # at the depths after each one
+    used = weights(learner, task) != 0  # (depths, k)
+    first = used.int().argmax(0)[used.any(0)]  # the first depth of each component
+    a_pass = int(numbers.sum())
+    effects = a_pass + 2 * int((used.sum(1) * later).sum()) if settings.structure.shares else 0
+    return a_pass, a_pass + int(later[first].sum()), effects
+
+
+def parts(
+    learner: Learned,
+    tasks: Sequence[Task],
+    done: Container[tuple[str, str]] = (),
+    effects_of: list[Tensor] | None = None,
+) -> Iterator[list[Row]]:
+    """What a finished run's rows tell of its components: structures, scores without each of them,
+    consistency. They come in parts, one a task, which may be kept.
+
+    done: stage and task of rows that were kept before an interruption: they are left out. effects_of: what
+    was measured of the first tasks, to be kept with the rows; it grows.
+    """
+    settings, state = learner.settings, learner.state
+    effects_of = [] if effects_of is None else effects_of
+    work = Work(learner, tasks)
+    learned, most = work.tasks, work.most
+    if not learned:
+        return
+    watch = Watch(settings, state, [])
+    add = partial(watch.add, learned[-1].name, len(settings.stages()))
+    if (STRUCTURE, learned[0].name) not in done:
+        yield [
+            add(STRUCTURE, "weight", weight, task.name, "", component, depth)
+            for task in learned
+            for component, of_depths in enumerate(weights(learner, task).T.tolist())
+            if component < state.records[task.name].k
+            for depth, weight in enumerate(of_depths)
+        ]
+    for i, task in enumerate(learned):
+        measure = settings.structure.shares and i >= len(effects_of)
+        if measure:
+            effects_of.append(effects(learner, task, min(most, SAMPLES)))
+        if task.test is not None and (REMOVAL, task.name) not in done:
+            yield _removals(learner, task, most, partial(add, REMOVAL))
+        elif measure:
+            yield []
+    if settings.structure.shares and (CONSISTENCY, "") not in done:
+        everywhere = [weights(learner, task).T for task in learned]
+        of_components = consistency(effects_of, everywhere)
+        yield [
+            add(CONSISTENCY, "consistency", value, component=component)
+            for component, value in enumerate(of_components)
+            if not math.isnan(value)
+        ]
+
+
+def _removals(learner: Learned, task: Task, most: int, add: Callable[..., Row]) -> list[Row]:
+    """The task's scores without each component; beside them, if they are of fewer samples than there are,
+    how many, and the score of the same ones with all components."""
+    record, structure = learner.state.records[task.name], learner.settings.structure
+    metric, data = metric_name(record.kind), sample(learner, task, most)
+    changes = [removed(structure, component) for component in range(record.k)]
+    whole, *without = scores_with(learner, task, data, [lambda depth, weights: weights, *changes])
+    rows = []
+    if task.test is not None and len(data.y) < len(task.test):
+        rows.append(add("samples", float(len(data.y)), task.name, "test"))
+        rows.append(add(f"{metric} with all components", whole, task.name, "test"))
+    for component, value in enumerate(without):
+        rows.append(add(f"{metric} without component", value, task.name, "test", component))
+    return rows
+
+
+def rows(learner: Learned, tasks: Sequence[Task]) -> Iterator[Row]:
+    """All `parts`, one row after the other."""
+    return itertools.chain.from_iterable(parts(learner, tasks))

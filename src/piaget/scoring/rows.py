@@ -51,6 +51,8 @@ METRICS = (
     "kept",  # 1: it was kept
     "weight",  # of a component at a depth, in a task's structure
     "{} without component",  # the task's score with a component's weight set to 0
+    "samples",  # it is of so many test samples, where not of all ...
+    "{} with all components",  # ... and this is their score with nothing set to 0
     "consistency",  # of a component's effect (scoring/probing.py)
 )
 

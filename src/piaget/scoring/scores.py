@@ -74,9 +74,12 @@ class TaskNetwork:
         visible = record.visible(state.k)
         if components is not None:
             visible &= torch.arange(state.k) < components
-        out = model.outputs_of_encoded(state.params(record, model), h, visible.to(h.device))
-        out = out[:, : record.outputs]  # a shared decoder may have more
-        check_finite(f"task {record.name!r}: outputs for these inputs", out)
+        return self._own(model.outputs_of_encoded(state.params(record, model), h, visible.to(h.device)))
+
+    def _own(self, out: Tensor) -> Tensor:
+        """The task's columns of outputs, checked: a shared decoder may have more."""
+        out = out[:, : self.record.outputs]
+        check_finite(f"task {self.record.name!r}: outputs for these inputs", out)
         return out
 
     def encoded(self, split: Split) -> Encoded:
@@ -86,12 +89,18 @@ class TaskNetwork:
 
     def scores(self, data: Encoded) -> dict[str, float]:
         """The task's score, in the user's units, and its loss."""
-        record, out = self.record, self.outputs_of_encoded(data.h)
-        width = out.shape[1]
-        targets = objective.targets(record.kind, data.y, width, out.dtype)
+        return self._scores(self.outputs_of_encoded(data.h), data.y)
+
+    def score_of(self, out: Tensor, y: Tensor) -> float:
+        """The score of outputs as the decoder gives them, (n, columns)."""
+        return self._scores(self._own(out), y)[objective.metric_name(self.record.kind)]
+
+    def _scores(self, out: Tensor, y: Tensor) -> dict[str, float]:
+        record, width = self.record, out.shape[1]
+        targets = objective.targets(record.kind, y, width, out.dtype)
         form = objective.output_form(record.kind, record.classes, width)
         losses = objective.sample_losses(out, targets, map_tree(lambda t: t.to(out.device), form))
-        score = objective.score(record.kind, out, data.y) * record.scaling.spread
+        score = objective.score(record.kind, out, y) * record.scaling.spread
         scores = {objective.metric_name(record.kind): score, "loss": float(losses.mean())}
         if not all(map(math.isfinite, scores.values())):
             raise NotFinite(f"task {record.name!r}: its scores, {scores}, are not finite")
