@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -63,8 +64,8 @@ def draw_plan(stage: Stage, part: Part) -> Plan:
     shape = (size, settings.structure.noise_slots(k), packed_bytes(shapes))
     drawn = _draw_noise(generator, steps * len(passes), shape, dropout)
     if part.fixed.chosen is not None:
-        chosen = part.fixed.chosen.argmax(-1).cpu()
-        drawn = (of_chosen(bits, chosen, shapes) for bits in drawn)
+        # By `map`, which does not hold the bits of all components while those of the chosen ones are used.
+        drawn = map(partial(of_chosen, chosen=part.fixed.chosen.argmax(-1).cpu(), shapes=shapes), drawn)
     noise = drawn if dropout else None
     plan = Plan(index, weight, components, current, noise, references, random)
     return observed("plan", plan, stage=stage, part=part)

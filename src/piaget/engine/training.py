@@ -17,6 +17,7 @@ import torch
 from piaget.engine.banks import Size
 from piaget.engine.batches import Batch, Epoch, Plan, draw_plan, empty_plan
 from piaget.engine.compiled import Compiled, compiled, pays
+from piaget.engine.heap import give_back
 from piaget.engine.layout import Layout, Part, of_run, stacked
 from piaget.engine.stage import Idle, Stage
 from piaget.engine.step import Inputs, Standing, Step
@@ -98,7 +99,9 @@ def advance(
     def together(members: list[int]) -> None:
         """One stage of these runs, to its end. Nothing of it is left when the next one is laid out."""
         stages = [_stage_of(waiting[i]) for i in members]
+        give_back()  # what earlier stages had
         training = Training(stages)
+        give_back()  # what laying it out needed for a moment
         while True:
             # The same object again: one more epoch of the stage. Others have left it.
             active = [waiting.get(i) is stage for i, stage in zip(members, stages, strict=True)]
