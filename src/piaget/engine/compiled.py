@@ -39,7 +39,7 @@ Compiled = Callable[[list[Tensor]], Any]  # takes the leaves of the arguments' t
 # Compiling takes 10 to 15 s of a core for each kind of step, once; it saves about 2 ms a step of one run, and
 # 8 ms of ten together. So steps are compiled if there are so many of all kinds, times the number of runs and
 # two more, and of the kind itself.
-MANY_STEPS, FEW_STEPS = 60_000, 1_500
+MANY_STEPS, FEW_STEPS = 50_000, 1_500
 
 READY: dict[Any, Compiled | None] = {}  # in this process, by key; None: it cannot be compiled
 
