@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from benchmarks import end_to_end, speed
+import piaget
+from benchmarks import avalanche, end_to_end, speed
 from benchmarks.cases import CASES
 from benchmarks.plain import prepare_naive
 from piaget.engine.step import Step
@@ -41,3 +42,13 @@ def test_end_to_end():
     row = speed.as_row(end_to_end.CASE, times, cold, 1.0)
     assert row["ratio"]["one"] == times["naive"] / times["one"]
     assert "end to end" in speed.show(row, 1e9)
+
+
+def test_the_side_of_piaget_against_avalanche(monkeypatch):
+    """Of one run and of two together, without compilation."""
+    monkeypatch.setattr("piaget.engine.training.compiled", lambda step, arguments: None)
+    streams = [[piaget.stream("digits", seed)[i] for i in range(2)] for seed in range(2)]
+    for runs in (1, 2):
+        seconds, accuracy = avalanche.piaget_seconds(streams[:runs], epochs=8)
+        assert seconds > 0
+        assert accuracy > 0.7  # pairs of classes

@@ -250,14 +250,14 @@ def test_auto_compiles_where_it_pays(monkeypatch):
     ("tasks", "few", "many", "pays"),
     [
         # Initialization: 2 tasks x 4 epochs. Then 3 epochs of assimilation and one of adaptation a task. An
-        # epoch has 4 steps; one run counts three times.
-        (3, 36, 144, {"initialization", "assimilation"}),  # 3 x 4 x (8 + 4)
-        (3, 36, 145, set()),
-        (3, 37, 144, {"initialization"}),
-        (1, 36, 144, {"initialization", "assimilation"}),  # at least the one that is learned
-        (4, 37, 144, {"initialization", "assimilation"}),
-        (4, 36, 193, set()),  # 3 x 4 x (8 + 8)
-        (4, 24, 192, {"initialization", "assimilation", "adaptation"}),
+        # epoch has 4 steps; those of one run count six times.
+        (3, 72, 288, {"initialization", "assimilation"}),  # 6 x 4 x (8 + 4)
+        (3, 72, 289, set()),
+        (3, 73, 288, {"initialization"}),
+        (1, 72, 288, {"initialization", "assimilation"}),  # at least the one that is learned
+        (4, 73, 288, {"initialization", "assimilation"}),
+        (4, 72, 385, set()),  # 6 x 4 x (8 + 8)
+        (4, 48, 384, {"initialization", "assimilation", "adaptation"}),
     ],
 )
 def test_auto_counts_the_steps_of_all_tasks_that_will_come(monkeypatch, tasks, few, many, pays):
@@ -288,7 +288,7 @@ def test_the_choice_does_not_depend_on_where_a_run_goes_on(monkeypatch):
 
     monkeypatch.setattr("piaget.engine.training.pays", spy)
     monkeypatch.setattr("piaget.engine.training.compiled", lambda step, arguments: None)
-    for few in (36, 37):  # three epochs of four steps, of one run
+    for few in (72, 73):  # three epochs of four steps, of one run
         choices.clear()
         monkeypatch.setattr(compiled, "FEW_STEPS", few)
         monkeypatch.setattr(compiled, "MANY_STEPS", 1)
@@ -306,7 +306,7 @@ def test_the_choice_does_not_depend_on_where_a_run_goes_on(monkeypatch):
         learner.learn(third)
         found = [(epochs, chosen) for name, epochs, chosen in choices if name == "assimilation"]
         assert {epochs for epochs, _ in found} == {3, 1}
-        assert {chosen for _, chosen in found} == {few == 36}
+        assert {chosen for _, chosen in found} == {few == 72}
 
 
 def test_keys_tell_everything_apart():

@@ -125,9 +125,7 @@ def test_a_damaged_byte_never_gives_another_result(pattern, interrupted, whole, 
     assert len(set(outcomes)) > 1 or pattern.endswith("run.json"), outcomes
 
 
-def test_the_state_before_is_used(interrupted, whole, config, tmp_path):
-    """And it is not lost when the next one is kept."""
-    out = copied(interrupted, tmp_path, 0)
+def ends_the_same_without_the_last_state(out, config, whole):
     place = out / "seed-0" / "checkpoint"
     last = read_json(place / "checkpoint.json")["tensors"]["file"]
     (place / last).write_bytes(b"")
@@ -136,16 +134,16 @@ def test_the_state_before_is_used(interrupted, whole, config, tmp_path):
     assert contents(out, SEEDS) == contents(whole, SEEDS)
 
 
+def test_the_state_before_is_used(interrupted, whole, config, tmp_path):
+    """And it is not lost when the next one is kept."""
+    ends_the_same_without_the_last_state(copied(interrupted, tmp_path, 0), config, whole)
+
+
 @pytest.mark.parametrize("after", [0, 2, 4])
 def test_the_two_states_share_nothing(after, config, whole, tmp_path):
     """Also where the second one has the same tensors, at the end of a task."""
     stopped(lambda: go(tmp_path, config, SEEDS), after)
-    place = tmp_path / "seed-0" / "checkpoint"
-    last = read_json(place / "checkpoint.json")["tensors"]["file"]
-    (place / last).write_bytes(b"")
-    with pytest.warns(DataNote, match=r"goes on from the state kept before that"):
-        go(tmp_path, config, SEEDS)
-    assert contents(tmp_path, SEEDS) == contents(whole, SEEDS)
+    ends_the_same_without_the_last_state(tmp_path, config, whole)
 
 
 @pytest.mark.parametrize(

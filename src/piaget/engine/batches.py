@@ -110,7 +110,7 @@ class Batch:
 
     active: Tensor  # ([R]): 1, or 0 for a run that has no such batch
     inputs: list[Tensor]  # the leaves of the step's inputs
-    form: Inputs  # a tree of the same form
+    form: Inputs  # a tree of their form, with other tensors
 
 
 class Epoch:
@@ -166,6 +166,7 @@ class Epoch:
         banks, reference, noise = self.part.banks, self.part.reference, self._noise()
         a_row = sum(rows[0].numel() * rows.element_size() for rows in leaves(banks[0]))
         block = max(1, ROWS_BLOCK // max(self.index[0].numel() * a_row, 1))
+        blank = () if self.plans[0].noise is None else (self.weight,) * self.part.loss.model.depth
         for start in range(0, self.steps, block):
             steps = slice(start, start + block)
             rows, beside = self._take(banks, self.index[steps]), None
@@ -173,13 +174,13 @@ class Epoch:
                 beside = self._take(reference.banks, self.references[steps])  # (S, P, [R,] references, ...)
             known = Inputs(rows, self.weight[steps], ())
             draws = [self._draws(p, steps, beside) for p in range(len(self.touched))]
+            form = known._replace(draws=tuple(one._replace(noise=blank) for one in draws))
             flat, *flat_draws = ([leaf.unbind() for leaf in leaves(tree)] for tree in (known, *draws))
             for i, active in enumerate(self.active[steps].unbind()):
-                inputs, masks = [leaf[i] for leaf in flat], [next(noise) for _ in draws]
-                for of_pass, mask in zip(flat_draws, masks, strict=True):
-                    inputs += [*(leaf[i] for leaf in of_pass), *mask]
-                new = (one._replace(noise=mask) for one, mask in zip(draws, masks, strict=True))
-                yield Batch(active, inputs, known._replace(draws=tuple(new)))
+                inputs = [leaf[i] for leaf in flat]
+                for of_pass in flat_draws:
+                    inputs += [*(leaf[i] for leaf in of_pass), *next(noise)]
+                yield Batch(active, inputs, form)
 
     def _draws(self, number: int, steps: slice, beside: Rows | None) -> Draws:
         """What is new in one pass of these steps, (S, ...), but for the noise."""

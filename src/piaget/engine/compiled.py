@@ -36,10 +36,10 @@ from piaget.method.trees import leaves, rebuild
 
 Compiled = Callable[[list[Tensor]], Any]  # takes the leaves of the arguments' tree; writes into some
 
-# Compiling takes 10 to 15 s of a core for each kind of step, once; it saves about 2 ms a step of one run, and
-# 8 ms of ten together. So steps are compiled if there are so many of all kinds, times the number of runs and
-# two more, and of the kind itself.
-MANY_STEPS, FEW_STEPS = 50_000, 1_500
+# Compiling takes about 15 s of a core for each of three kinds of steps, once; it saves 2 ms a step of one run,
+# and 5 ms of ten together (docs/performance.md). So steps are compiled if there are so many of all kinds, and
+# of their own kind, times the number of runs and five more.
+MANY_STEPS, FEW_STEPS = 100_000, 3_000
 
 READY: dict[Any, Compiled | None] = {}  # in this process, by key; None: it cannot be compiled
 
@@ -50,7 +50,7 @@ def pays(stages: Sequence[Stage]) -> bool:
     By how many steps there will be, not by time: a run that goes on elsewhere must not differ.
     """
     mode = stages[0].settings.compile
-    return mode == "always" or (mode == "auto" and any(_enough(stage, 2 + len(stages)) for stage in stages))
+    return mode == "always" or (mode == "auto" and any(_enough(stage, 5 + len(stages)) for stage in stages))
 
 
 def _enough(stage: Stage, weight: int) -> bool:

@@ -169,7 +169,7 @@ class Training:
         counts = self.work.counts
         self.rate = torch.zeros_like(counts.sum(-1, keepdim=True))  # ([R,] 1)
         self.steps = torch.zeros_like(counts.sum(-1))  # ([R])
-        self.steps_of_parts = [self._step(part) for part in self.work.parts]
+        self.part_steps = [self._step(part) for part in self.work.parts]
         self.epochs = 0
         self.epochs_alike = stages[0].epochs_alike
         self.steps_an_epoch: list[int] = []  # of each run
@@ -227,7 +227,7 @@ class Training:
             turns = self._turns(active)
             self.repeated = list(turns) if self.epochs_alike else None
         for turn in self.repeated or turns:
-            for batch, step in zip(turn, self.steps_of_parts, strict=True):
+            for batch, step in zip(turn, self.part_steps, strict=True):
                 if batch is not None:
                     step(batch)
         self.epochs += 1
