@@ -44,7 +44,7 @@ class Learner:
 
     structure: "linear", "soft-ordering", "soft-gating", "monolithic", "alone", or a `Structure`
     adaptation: "nft", "er", "er-diluted", "ewc", "fm", or an `Adaptation`, such as `Replay(size=5)`
-    algorithm: "dynamic", "compositional", "joint", or an `Algorithm`; or a baseline: "no-components" (a single
+    algorithm: "dynamic", "compositional", "joint", or an `Algorithm`; or a baseline: "no-components" (one
     network), "no-components-frozen" (in which what is a past task's own stays as it is), "alone" (each task
     from scratch)
     settings: `width=128`, `epochs=50`, `encoder="fixed"`, ...: all that `piaget.method.choices.Choices` lists

@@ -71,7 +71,7 @@ class Stage:
 
     @property
     def encoder_learns(self) -> bool:
-        """Does the encoder of the current task, of past ones, or of all learn? Then each step encodes inputs."""
+        """Does an encoder learn: of the current task, of past ones, or of all? Then each step encodes."""
         return any(role in self.trained for role in ("encoder", "past encoder", "shared encoder"))
 
     @property
