@@ -1,4 +1,4 @@
-"""The baselines: what they are called, how they go with others; and as version 0.1, which had one, wrote it."""
+"""The baselines: what they are called, how they go with others; what version 0.1 wrote of the one it had."""
 
 import json
 from pathlib import Path
