@@ -137,7 +137,7 @@ function performancePanel({ title, unit, digits, sign, lines, majority }, width,
   });
   if (known(majority)) {
     const x = chart.x(majority);
-    chart.add("line", { class: "majority", x1: x, x2: x, y1: chart.top, y2: chart.bottom });
+    chart.add("line", { class: "line majority", x1: x, x2: x, y1: chart.top, y2: chart.bottom });
     chart.target(x, chart.top + 4, `most frequent class alone: ${format(majority, digits)}`);
   }
   return panel(title, chart.node);
@@ -172,7 +172,7 @@ figure({
         { label: "final", className: "c6", ...mark }, { label: "forward", className: "c6 hollow", ...mark },
         ...(inPaper ? [{ label: "final in the paper", className: "paper", mark: DIAMOND }] : []),
         ...(groups.some(({ majority }) => known(majority))
-          ? [{ label: "most frequent class alone", className: "majority", line: true, dash: "4 3" }] : []),
+          ? [{ label: "most frequent class alone", className: "majority", line: true }] : []),
       ]),
       note: noteOnRuns(),
       table: {
