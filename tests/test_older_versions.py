@@ -5,6 +5,7 @@ The files in `written_by_0_1` were made once, with that version, from the tasks 
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 from pathlib import Path
@@ -92,6 +93,13 @@ def rows_of(out: Path) -> list[Row]:
     return rows
 
 
+NEW = {"auc", "majority"}  # metrics that version 0.1 did not have
+
+
+def _tasks(rows: list[Row], metric: str) -> set[tuple[int, str]]:
+    return {(row["seed"], row["evaluated"]) for row in rows if row["metric"] == metric}
+
+
 def test_an_interrupted_run_goes_on(tmp_path, capsys):
     """And ends with the rows of the run that was not interrupted, which are of that version, too."""
     out = copied("interrupted", tmp_path)
@@ -99,11 +107,19 @@ def test_an_interrupted_run_goes_on(tmp_path, capsys):
     assert code == 0
     assert json.loads(text)["counts"] == {"interrupted": 2}
     assert said(capsys, "resume", out, "--quiet").code == 0
-    found, expected = rows_of(out), rows_of(WRITTEN / "whole")
+    everything, expected = rows_of(out), rows_of(WRITTEN / "whole")
+    found = [row for row in everything if row["metric"] not in NEW]
     assert len(found) == len(expected)
     for mine, theirs in zip(found, expected, strict=True):
         assert {**mine, "value": None} == {**theirs, "value": None}
         assert mine["value"] == pytest.approx(theirs["value"], rel=1e-5, abs=1e-5)
+    # What that version did not write is there from where the run goes on, to its end.
+    later = [row for row in everything if row["metric"] in NEW]
+    assert {row["metric"] for row in later} == NEW
+    last = [row for row in everything if row["trained"] == everything[-1]["trained"]]
+    scored = {metric: _tasks(last, metric) for metric in ("accuracy", "auc")}
+    assert scored["auc"] == scored["accuracy"]
+    assert len(_tasks(later, "majority")) < len(scored["accuracy"])
     for path in out.glob("seed-*/rows.csv"):  # one file, in one form
         assert path.read_text().count("stream,method") == 1
         assert len({line.count(",") for line in path.read_text().splitlines()}) == 1
@@ -181,3 +197,20 @@ def test_a_report_of_everything(tmp_path, capsys):
     text = (tmp_path / "report" / "tables.md").read_text()
     assert "digits" in text
     assert "stays" in text
+    with open(tmp_path / "report" / "tables" / "scores.csv", newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert {line["stream"] for line in lines} == {"digits"}  # the others are regressions
+    assert all(float(line["log-loss"]) > 0 for line in lines)
+    assert {line["AUC"] + line["majority"] for line in lines} == {""}  # not known
+
+
+def test_a_run_that_went_on_is_reported(tmp_path, capsys):
+    """The end has all further scores; what is known of some tasks only is left out of the table."""
+    out = copied("interrupted", tmp_path)
+    assert said(capsys, "resume", out, "--quiet").code == 0
+    assert said(capsys, "report", out, "--out", tmp_path / "report").code == 0
+    with open(tmp_path / "report" / "tables" / "scores.csv", newline="") as file:
+        (line,) = csv.DictReader(file)
+    assert 0 <= float(line["AUC"]) <= 1
+    assert line["AUC of"] == "5 tasks"
+    assert line["majority"] == ""
