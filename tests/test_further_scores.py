@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -74,7 +75,7 @@ def test_auc_tells_apart_what_probabilities_do_not():
 
 @pytest.mark.parametrize("y", [[0, 0, 0], [1, 1, 1]])
 def test_there_is_no_auc_of_one_class(y):
-    assert objective.auc(torch.randn(3), torch.tensor(y)) is None
+    assert objective.auc(torch.tensor([0.1, 0.2, 0.3]), torch.tensor(y)) is None
 
 
 def test_the_majority_is_that_of_the_training_data():
@@ -171,7 +172,7 @@ def frame(*runs: list[Row]) -> pd.DataFrame:
     return pd.DataFrame(lines, columns=[*COLUMNS, "run"])
 
 
-CASES = {
+CASES: dict[str, dict[str, Any]] = {
     "all": {},
     "one class only": {"auc": (0.7, None, 0.9)},
     "no binary task": {"auc": (None,) * 3},
@@ -257,7 +258,7 @@ def test_without_binary_tasks_the_labs_table_is_as_before(case):
 
 def test_the_reports_table(tmp_path):
     configuration = {"structure": "linear", "adaptation": "er", "algorithm": "joint", "stream": "landmine"}
-    base = {"table": None, "options": {}, "epochs": 5, "every": None, "settings": {}}
+    base: dict[str, Any] = {"table": None, "options": {}, "epochs": 5, "every": None, "settings": {}}
     runs = [of_run(0), of_run(1, auc=(0.9, None, 0.9)), of_run(2, **CASES["an older version's"])]
     for seed, rows in enumerate(runs):
         described = configuration | base | {"seed": seed}
