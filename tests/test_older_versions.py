@@ -163,8 +163,11 @@ def test_a_sweep_gets_more_seeds(tmp_path):
     out = copied("sweep", tmp_path)
     assert piaget.cli.main(words(f"{SWEEP} --quiet".replace("--seeds 2", "--seeds 3"), out=out)) == 0
     lines = [line for line in (out / "table.md").read_text().splitlines() if "| digits |" in line]
-    assert len(lines) == 4
+    performance, further = lines[:4], lines[4:]
+    assert len(further) == 4
     assert all("| 3 |" in line for line in lines)
+    assert not any("seeds)" in line for line in performance)
+    assert all(line.count("(1 of 3 seeds)") == 2 for line in further)  # majority and AUC: the new one's
 
 
 def table_run(tmp_path: Path) -> Path:
