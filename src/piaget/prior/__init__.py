@@ -1,0 +1,1 @@
+"""A prior over structures, learned from all tasks."""
