@@ -14,18 +14,18 @@ that is higher, and left out if it is higher without.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from piaget.prior.climbing import climb
 from piaget.prior.gaussian import Inference, infer, slopes
 from piaget.prior.likelihoods import Likelihoods
 
 WIDE = 3.0  # deviation of the logarithms of scales
 COMMON, SPREAD = (0.0, math.log(0.1), math.log(0.1)), (math.log(0.1), math.log(0.02), math.log(0.01))
-TURNS, STEPS, CLOSE = 8, 15, 2e-3  # of components and likelihoods; of L-BFGS in a turn; when it has converged
+TURNS, STEPS, CLOSE = 8, 15, 1e-2  # of components and likelihoods; of L-BFGS in a turn; when it has converged
 MOST_DIRECTIONS = 12
 
 
@@ -132,10 +132,11 @@ def fit(scales: Scales, likelihoods: Likelihoods, blocks: Tensor, turns: int = T
     for _ in range(turns):
         before = value
 
-        def objective(at: Scales, given: Likelihoods = likelihoods) -> tuple[Tensor, Scales]:
-            return height(at, given, blocks)[:2]
+        def objective(flat: Tensor, like: Scales = scales, given: Likelihoods = likelihoods) -> tuple[Tensor, Tensor]:
+            value, gradient, _ = height(like.like(flat), given, blocks)
+            return value, gradient.flat()
 
-        scales = climbed(scales, objective, STEPS)
+        scales = scales.like(climb(objective, scales.flat(), STEPS))
         parts = components_of(scales, blocks)
         likelihoods, change = likelihoods.refreshed(parts.root, parts.width)
         value, _, found = height(scales, likelihoods, blocks)
@@ -143,23 +144,6 @@ def fit(scales: Scales, likelihoods: Likelihoods, blocks: Tensor, turns: int = T
             break
     assert found is not None
     return Fit(scales, likelihoods, float(value) - occam(scales, found, blocks))
-
-
-def climbed(scales: Scales, objective: Callable[[Scales], tuple[Tensor, Scales]], steps: int) -> Scales:
-    """The scales after some steps of L-BFGS, uphill."""
-    flat = scales.flat().requires_grad_()
-    walk = torch.optim.LBFGS(
-        [flat], max_iter=steps, history_size=20, line_search_fn="strong_wolfe", tolerance_grad=1e-5
-    )
-
-    def closure() -> Tensor:
-        with torch.no_grad():
-            value, gradient = objective(scales.like(flat.detach()))
-            flat.grad = -gradient.flat()
-        return -value
-
-    walk.step(closure)  # type: ignore[no-untyped-call]
-    return scales.like(flat.detach())
 
 
 def grown(best: Fit, blocks: Tensor, patience: int = 1) -> Fit:

@@ -15,6 +15,7 @@ is shared by all outputs.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -63,7 +64,7 @@ def integrate(term: Quadratic, root: Tensor) -> Integrated:
     seen = term.precision @ root  # (..., d, q)
     inner = root.mT @ seen
     inner = torch.eye(root.shape[-1], dtype=root.dtype) + (inner + inner.mT) / 2
-    factor = torch.linalg.cholesky(inner)
+    factor, failed = torch.linalg.cholesky_ex(inner)
     half = torch.linalg.solve_triangular(factor, seen.mT, upper=False)  # (..., q, d)
     left = torch.linalg.solve_triangular(factor, root.mT.expand(half.shape), upper=False).mT
     pulled = torch.linalg.solve_triangular(factor, (root.mT @ term.linear.unsqueeze(-1)), upper=False)
@@ -71,6 +72,7 @@ def integrate(term: Quadratic, root: Tensor) -> Integrated:
     linear = term.linear - (half.mT @ pulled)[..., 0]
     logdet = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
     constant = term.constant + pulled[..., 0].square().sum(-1) / 2 - logdet
+    constant = constant.masked_fill(failed > 0, -math.inf)  # beyond rounding: such components are not taken
     message = Quadratic((precision + precision.mT) / 2, linear, constant)
     return Integrated(message, left, (left @ pulled)[..., 0])
 
