@@ -15,11 +15,12 @@ data and tensors (`saving.py`). Where things are: gaussian.py (exact inference),
 likelihoods.py, labels.py, records.py (what tasks say, what is kept), boosting.py, correcting.py (beyond linear).
 """
 
-from piaget.prior.answers import Values, probabilities, values
+from piaget.prior.answers import Appraisal, Values, appraise, probabilities, values
 from piaget.prior.knowledge import Form, Knowledge, begin
-from piaget.prior.learning import adapt, forget, learn, settled, update
+from piaget.prior.learning import adapt, anew, assimilate, forget, learn, settled, update
+from piaget.prior.saving import describe, restore
 
 __all__ = [
-    "Form", "Knowledge", "Values", "adapt", "begin", "forget", "learn", "probabilities", "settled", "update",
-    "values",
+    "Appraisal", "Form", "Knowledge", "Values", "adapt", "anew", "appraise", "assimilate", "begin", "describe",
+    "forget", "learn", "probabilities", "restore", "settled", "update", "values",
 ]  # fmt: skip

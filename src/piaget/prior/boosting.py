@@ -1,8 +1,8 @@
 """Boosted trees that correct another model's answers: histograms, Newton steps, honest by cross-fitting.
 
 The rows are cut into folds, and each fold has a forest of its own that never saw it. All forests grow in step,
-a tree each a round, as long as the rows that each did not see are predicted better; a forest of no tree at all
-is among the answers. New rows are answered by the mean of all forests, old ones also by the forest that did not
+a tree each a round, as long as the rows that each did not see are predicted better. If they are not surely better
+than without, no tree is kept. New rows are answered by the mean of all forests, old ones also by the forest that did not
 see them: so what the correction is worth is known without another split of the data.
 
 Trees are complete, of one depth, kept as plain arrays. A tree has one structure for all outputs.
@@ -17,6 +17,7 @@ import numpy as np
 
 BINS, DEPTH, FOLDS = 48, 4, 4
 ROUNDS, PATIENCE, RATE = 300, 12, 0.08
+SURE = 2.5  # standard errors by which rows must be predicted better with trees
 MANY = 4000  # rows; with more, a tree is grown on half of them
 RIDGE, LEAST = 2.0, 8.0  # of a leaf's value; the curvature (rows, where noise is as usual) that a leaf needs
 
@@ -129,7 +130,8 @@ def boost(x: np.ndarray, loss: Loss, fold: np.ndarray) -> tuple[Correction, np.n
             out[rows] = grown.out[rows]
         return out
 
-    best, best_round, kept = loss.value(honest()).mean(), 0, np.zeros((n, outputs))
+    without = loss.value(np.zeros((n, outputs)))
+    best, best_round, kept = without.mean(), 0, np.zeros((n, outputs))
     for turn in range(1, ROUNDS + 1):
         for grown in growing:
             grown.grow()
@@ -139,6 +141,9 @@ def boost(x: np.ndarray, loss: Loss, fold: np.ndarray) -> tuple[Correction, np.n
             best, best_round, kept = value, turn, now
         elif turn - best_round >= PATIENCE:
             break
+    gain = without - loss.value(kept)
+    if gain.mean() < SURE * gain.std() / np.sqrt(n):
+        best_round, kept = 0, np.zeros((n, outputs))
     return Correction(edges, tuple(grown.forest(best_round) for grown in growing)), kept
 
 

@@ -63,18 +63,18 @@ def correct(known: Knowledge) -> Knowledge:
 
 def gathered(known: Knowledge) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
     """Inputs, targets, what rows are told without themselves, weights, folds; None if they are too few."""
-    frame, standard, _ = known.begun
+    frame = known.standard_frame
     parts: list[tuple[Any, ...]] = []
     for number, (name, record) in enumerate(known.records.items()):
         if not len(record.y):
             continue
-        features = frame.features(record.x) @ standard.map
+        features, y = frame.features(record.x), frame.targets(record.y)
         belief = Posterior(*(part[number] for part in known.posteriors))
-        told = without_itself(known, features, record.y, belief, known.structures[name].log_noise)
+        told = without_itself(known, features, y, belief, known.structures[name].log_noise)
         count = len(record.y)
         weight = torch.full((count,), math.exp(-known.structures[name].log_noise))
         fold = (torch.arange(count) + number) % FOLDS
-        parts.append((record.x.double(), record.y, told, weight, fold))
+        parts.append((record.x.double(), y, told, weight, fold))
     if sum(len(part[1]) for part in parts) < LEAST_ROWS:
         return None
     x, y, told, weight, fold = (torch.cat(part).numpy() for part in zip(*parts, strict=True))

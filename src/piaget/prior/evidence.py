@@ -24,7 +24,7 @@ from piaget.prior.gaussian import Inference, infer, slopes
 from piaget.prior.likelihoods import Likelihoods
 
 WIDE = 3.0  # deviation of the logarithms of scales
-COMMON, SPREAD = (0.0, math.log(0.1), math.log(0.1)), (math.log(0.1), math.log(0.02), math.log(0.01))
+COMMON, SPREAD = (0.0, math.log(0.1)), (math.log(0.1), math.log(0.02))  # expected, of the blocks
 TURNS, STEPS, CLOSE = 8, 15, 1e-2  # of components and likelihoods; of L-BFGS in a turn; when it has converged
 MOST_DIRECTIONS = 12
 
@@ -71,9 +71,8 @@ def components_of(scales: Scales, blocks: Tensor) -> Components:
 
 def first_scales(blocks: Tensor) -> Scales:
     """Before any task: the prior's own means, and no directions."""
-    d, count = len(blocks), len(COMMON)
+    d = len(blocks)
     common, spread = (torch.tensor(part, dtype=torch.float64) for part in (COMMON, SPREAD))
-    assert int(blocks.max()) < count
     return Scales(common, spread, torch.zeros(d, dtype=torch.float64), torch.zeros(d, 0, dtype=torch.float64))
 
 

@@ -1,7 +1,7 @@
-"""How inputs become features: a constant, the inputs, and (if wanted) bends at fixed places.
+"""How inputs become features: a constant, and the inputs, standardised.
 
-The frame is fixed by the first rows that are met. Later ones may lie elsewhere: statistics are in the frame's
-coordinates, and are standardised anew, exactly, from all tasks' moments (`Standard`), whenever components adapt.
+The frame is fixed by the first rows that are met, so that sums stay small. Later rows may lie elsewhere: sums are
+standardised anew, exactly, by the moments of all tasks (`Standard`) whenever components adapt.
 """
 
 from __future__ import annotations
@@ -11,59 +11,59 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-CONSTANT, LINEAR, BENT = range(3)  # blocks of features, each with scales of its own
+CONSTANT, LINEAR = range(2)  # blocks of features, each with scales of its own
 
 
 class Frame(NamedTuple):
-    """features = [1, (x - center) / scale, max(that - knot, 0), ...]"""
+    """features = [1, (x - center) / scale]; values of a regression are (y - origin) / unit."""
 
     center: Tensor  # (inputs,)
     scale: Tensor  # (inputs,)
-    bent: Tensor  # (bends,) int64: the input that is bent,
-    knots: Tensor  # (bends,): and where
+    origin: Tensor  # ()
+    unit: Tensor  # ()
 
     def features(self, x: Tensor) -> Tensor:
         """(n, inputs) -> (n, d), in 64 bits."""
         inputs = (x.double() - self.center) / self.scale
-        bends = (inputs[:, self.bent] - self.knots).clamp(min=0)
-        return torch.cat([torch.ones(len(x), 1, dtype=torch.float64), inputs, bends], 1)
+        return torch.cat([torch.ones(len(x), 1, dtype=torch.float64), inputs], 1)
+
+    def targets(self, y: Tensor) -> Tensor:
+        """Class numbers (whole) stay as they are."""
+        return (y - self.origin) / self.unit if y.is_floating_point() else y
 
     @property
     def width(self) -> int:
         """d, the number of features."""
-        return 1 + len(self.center) + len(self.knots)
+        return 1 + len(self.center)
 
     @property
     def blocks(self) -> Tensor:
         """(d,) int64: to which block a feature belongs."""
-        sizes = ((CONSTANT, 1), (LINEAR, len(self.center)), (BENT, len(self.knots)))
-        return torch.cat([torch.full((n,), block) for block, n in sizes])
+        return torch.tensor([CONSTANT] + [LINEAR] * len(self.center))
 
 
-def frame_of(x: Tensor, bends: int = 0) -> Frame:
-    """From rows (n, inputs). Columns of zeros and ones stay as they are; others are standardised, and bent
-    at `bends` quantiles."""
+def frame_of(x: Tensor, y: Tensor) -> Frame:
+    """By rows x (n, inputs), y (n,). Columns of zeros and ones stay as they are."""
     x = x.double()
     as_is = ((x == 0) | (x == 1)).all(0)
     center, scale = x.mean(0), x.std(0, correction=0)
+    constant = scale <= 1e-9 * (1 + center.abs())
     center = torch.where(as_is, torch.zeros_like(center), center)
-    scale = torch.where(as_is | ~(scale > 1e-12 * (1 + center.abs())), torch.ones_like(scale), scale)
-    places = torch.arange(1, bends + 1, dtype=torch.float64) / (bends + 1)
-    bent, knots = [], []
-    for j in torch.nonzero(~as_is).flatten().tolist() if bends else []:
-        inputs = (x[:, j] - center[j]) / scale[j]
-        found = torch.unique(torch.quantile(inputs, places))
-        for knot in found[(found > inputs.min()) & (found < inputs.max())].tolist():
-            bent.append(j)
-            knots.append(knot)
-    return Frame(center, scale, torch.tensor(bent, dtype=torch.int64), torch.tensor(knots, dtype=torch.float64))
+    scale = torch.where(as_is | constant, torch.ones_like(scale), scale)
+    origin, unit = torch.zeros((), dtype=torch.float64), torch.ones((), dtype=torch.float64)
+    if y.is_floating_point():
+        origin, spread = y.double().mean(), y.double().std(correction=0)
+        unit = spread if spread > 1e-9 * (1 + origin.abs()) else unit
+    return Frame(center, scale, origin, unit)
 
 
 class Standard(NamedTuple):
-    """Features standardised: (feature - mean) / spread. The constant is as it is."""
+    """Of the frame's features and values: (feature - mean) / spread, (value - origin) / unit."""
 
-    mean: Tensor  # (d,)
-    spread: Tensor  # (d,)
+    mean: Tensor  # (d,); of the constant: 0
+    spread: Tensor  # (d,); of the constant: 1
+    origin: Tensor  # ()
+    unit: Tensor  # ()
 
     @property
     def map(self) -> Tensor:
@@ -73,18 +73,31 @@ class Standard(NamedTuple):
         M[0, 0] = 1
         return M
 
+    def frame(self, frame: Frame) -> Frame:
+        """The frame whose features and values are the standardised ones."""
+        center = frame.center + frame.scale * self.mean[1:]
+        origin, unit = frame.origin + frame.unit * self.origin, frame.unit * self.unit
+        return Frame(center, frame.scale * self.spread[1:], origin, unit)
 
-def standard_of(n: Tensor, first: Tensor, second: Tensor) -> Standard:
-    """From all rows: their number (), the sums (d,) of features and of their squares.
 
-    A feature of zeros and ones, which equals its square, is centred but keeps its scale: else a rare
-    category's weight would be expected to be huge.
-    """
-    mean = first / n
-    spread = (second / n - mean.square()).clamp(min=0).sqrt()
-    same = (first - second).abs() <= 1e-9 * n
-    ones = torch.ones_like(mean)
-    spread = torch.where(same | (spread < 1e-6), ones, spread)
-    mean, spread = mean.clone(), spread.clone()
+class Moments(NamedTuple):
+    """Sums over rows."""
+
+    n: Tensor  # ()
+    first: Tensor  # (d,): of features
+    second: Tensor  # (d,): of their squares
+    values: Tensor  # (2,): of a regression's values and of their squares
+
+
+def standard_of(sums: Moments, flags: bool = True) -> Standard:
+    """By all tasks' rows. A feature of zeros and ones, which equals its square, keeps its scale: else a rare
+    category's weight would be expected to be huge. It is centred, unless `flags` are to stay as they are."""
+    mean = sums.first / sums.n
+    spread = (sums.second / sums.n - mean.square()).clamp(min=0).sqrt()
+    same = (sums.first - sums.second).abs() <= 1e-9 * sums.n
+    spread = torch.where(same | (spread < 1e-6), torch.ones_like(spread), spread)
+    mean = torch.where(same & (not flags), torch.zeros_like(mean), mean)
     mean[0], spread[0] = 0.0, 1.0
-    return Standard(mean, spread)
+    origin = sums.values[0] / sums.n
+    unit = (sums.values[1] / sums.n - origin.square()).clamp(min=0).sqrt()
+    return Standard(mean, spread, origin, unit if unit > 1e-9 else torch.ones_like(unit))

@@ -19,7 +19,7 @@ from piaget.prior.evidence import Components, Scales, components_of
 from piaget.prior.features import Frame, Standard
 from piaget.prior.gaussian import Inference, Posterior, infer, task_posterior
 from piaget.prior.likelihoods import Likelihoods, Noise, label_terms, value_terms
-from piaget.prior.records import Record
+from piaget.prior.records import Record, standardised
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,6 @@ class Form:
     kind: Kind
     classes: int = 0
     rows: int = 500  # that are kept of a task; 0: none, sums only
-    bends: int = 0  # of each input, see features.py
     trees: bool = True  # a correction by boosted trees, from rows that are kept
 
     def __post_init__(self) -> None:
@@ -46,7 +45,7 @@ class Form:
 class Structure(NamedTuple):
     """What is believed of a task beside its posterior, which follows from all."""
 
-    w: Tensor  # (C, d): weights of the frame's features about which labels are approximated
+    w: Tensor  # (C, d): weights of the frame's features, about which labels are approximated
     log_noise: float  # of a regression
 
 
@@ -63,7 +62,6 @@ class Knowledge:
 
     form: Form
     frame: Frame | None = None
-    target: tuple[float, float] = (0.0, 1.0)  # a regression's values are learned as (y - first) / second
     records: Mapping[str, Record] = field(default_factory=dict)
     structures: Mapping[str, Structure] = field(default_factory=dict)
     standard: Standard | None = None
@@ -92,6 +90,12 @@ class Knowledge:
         return self.frame, self.standard, self.scales
 
     @cached_property
+    def standard_frame(self) -> Frame:
+        """From inputs to standardised features, at once."""
+        frame, standard, _ = self.begun
+        return standard.frame(frame)
+
+    @cached_property
     def components(self) -> Components:
         """In standardised features."""
         frame, _, scales = self.begun
@@ -100,14 +104,14 @@ class Knowledge:
     @cached_property
     def likelihoods(self) -> Likelihoods:
         """What all tasks say, in standardised features."""
-        frame, standard, _ = self.begun
-        M, inverse = standard.map, torch.linalg.inv(standard.map)
+        _, standard, _ = self.begun
         own = [self.structures[name] for name in self.records]
-        records: Any = list(self.records.values())
+        records: Any = [standardised(record, standard) for record in self.records.values()]
         if self.form.kind == "regression":
             log_noise = torch.tensor([structure.log_noise for structure in own], dtype=torch.float64)
-            return value_terms(records, M, log_noise, self.noise)
-        return label_terms(records, frame, M, torch.stack([structure.w for structure in own]) @ inverse.mT)
+            return value_terms(records, log_noise, self.noise)
+        w = torch.stack([structure.w for structure in own]) @ torch.linalg.inv(standard.map).mT
+        return label_terms(records, self.standard_frame, w)
 
     @cached_property
     def inference(self) -> Inference:

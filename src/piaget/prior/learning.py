@@ -12,10 +12,10 @@ from torch import Tensor
 from piaget.errors import TaskError, UnknownTaskError
 from piaget.prior.correcting import GROWTH, LEAST_ROWS, correct, wants_trees
 from piaget.prior.evidence import Fit, first_scales, fit, grown, pruned
-from piaget.prior.features import Standard, frame_of, standard_of
+from piaget.prior.features import Moments, Standard, frame_of, standard_of
 from piaget.prior.knowledge import Adapted, Knowledge, Structure
 from piaget.prior.likelihoods import LabelTerms, ValueTerms
-from piaget.prior.records import Record, Values, joined, labels_record, together, values_record, within
+from piaget.prior.records import Record, record_of, standardised, together, within
 
 ALWAYS, SHARE = 10, 0.1  # components adapt at each of the first tasks, then when that share of rows is new
 
@@ -42,16 +42,32 @@ def forget(known: Knowledge, task: str) -> Knowledge:
     anew, from the beginning, by the records of the others."""
     _check_known(known, task)
     left = {name: record for name, record in known.records.items() if name != task}
-    if not left:
-        return Knowledge(known.form)
-    clean = replace(known, records=left, structures=_fresh(known, left), correction=None, corrected=0, ratio=1.0)
-    return settled(adapt(replace(clean, noise=Knowledge.noise), fresh=True))
+    return settled(anew(replace(known, records=left))) if left else Knowledge(known.form)
 
 
-def _fresh(known: Knowledge, records: Mapping[str, Record]) -> dict[str, Structure]:
-    """Before anything is known of these tasks' structures."""
-    zero = torch.zeros(known.form.outputs, known.begun[0].width, dtype=torch.float64)
-    return {name: Structure(zero, Knowledge.noise.level) for name in records}
+def anew(known: Knowledge) -> Knowledge:
+    """All that can be estimated from records, estimated from them alone, whatever their order: as if all tasks
+    had come at once. (What labels were settled about is in the records.)"""
+    frame, _, _ = known.begun
+    names = sorted(known.records)
+    before = _standard({name: known.records[name] for name in names}, flags=False)
+    records = {name: standardised(known.records[name], before) for name in names}  # the frame may have been gone's
+    nothing = Structure(torch.zeros(known.form.outputs, frame.width, dtype=torch.float64), Knowledge.noise.level)
+    clean = Knowledge(
+        known.form,
+        before.frame(frame),
+        records,
+        dict.fromkeys(names, nothing),
+        _standard(records),
+        first_scales(frame.blocks),
+    )
+    clean = adapt(clean, fresh=True)
+    order = list(known.records)
+    return replace(
+        clean,
+        records={name: clean.records[name] for name in order},
+        structures={name: clean.structures[name] for name in order},
+    )
 
 
 def _check_known(known: Knowledge, task: str) -> None:
@@ -61,13 +77,9 @@ def _check_known(known: Knowledge, task: str) -> None:
 
 
 def _added(known: Knowledge, task: str, x: Tensor, y: Tensor) -> Knowledge:
-    x, y = _checked(known, task, x, y)
+    x, y = checked(known, task, x, y)
     if known.frame is None:
-        known = replace(known, frame=frame_of(x, known.form.bends))
-        if known.form.kind == "regression":
-            y = y.double()
-            spread = float(y.std(correction=0))
-            known = replace(known, target=(float(y.mean()), spread if spread > 0 else 1.0))
+        known = replace(known, frame=frame_of(x, y))
     known = assimilate(known, task, x, y)
     if _due(known):
         known = adapt(known)
@@ -85,12 +97,8 @@ def assimilate(known: Knowledge, task: str, x: Tensor, y: Tensor) -> Knowledge:
     """With the task's rows in its record, components as they are: what `try_task` asks about."""
     assert known.frame is not None
     frame, old = known.frame, known.records.get(task)
-    if known.form.kind == "regression":
-        new: Record = values_record(frame, x, (y.double() - known.target[0]) / known.target[1])
-    else:
-        new = labels_record(frame, x, y)
-    if old is not None:
-        new = together(old, new) if isinstance(old, Values) else joined(old, new)  # type: ignore[arg-type]
+    new = record_of(frame, x, y)
+    new = new if old is None else together(old, new)
     structure = known.structures.get(task) or _expected(known)
     known = replace(
         known,
@@ -135,23 +143,20 @@ def _taken(known: Knowledge, likelihoods: Any) -> Knowledge:
     return known
 
 
-def _standard(records: Mapping[str, Record]) -> Standard:
-    first, second = (
-        torch.stack([getattr(record, name) for record in records.values()]).sum(0) for name in ("first", "second")
-    )
-    return standard_of(torch.tensor(float(sum(record.n for record in records.values()))), first, second)
+def _standard(records: Mapping[str, Record], flags: bool = True) -> Standard:
+    sums = zip(*(record.moments for record in records.values()), strict=True)
+    return standard_of(Moments(*(torch.stack(part).sum(0) for part in sums)), flags)
 
 
 def adapt(known: Knowledge, fresh: bool = False) -> Knowledge:
     """Components by the evidence of all tasks' records; directions are added or left out as it says.
 
-    fresh: from the beginning, so that the result depends on the records alone.
+    fresh: nothing is known yet, and more is tried.
     """
     frame, _, scales = known.begun
     known = replace(known, standard=_standard(known.records))
     blocks = frame.blocks
-    start = first_scales(blocks) if fresh else scales
-    best: Fit = fit(start, known.likelihoods, blocks)
+    best: Fit = fit(scales, known.likelihoods, blocks)
     best = grown(pruned(best, blocks), blocks, patience=2 if fresh else 1)
     known = replace(known, scales=best.scales, adapted=Adapted(len(known.records), known.rows))
     return _taken(known, best.likelihoods)
@@ -166,7 +171,7 @@ def settled(known: Knowledge) -> Knowledge:
     return known
 
 
-def _checked(known: Knowledge, task: str, x: Any, y: Any) -> tuple[Tensor, Tensor]:
+def checked(known: Knowledge, task: str, x: Any, y: Any) -> tuple[Tensor, Tensor]:
     """A task's rows, if they can be learned."""
     x, y = torch.as_tensor(x), torch.as_tensor(y)
     where = f"task {task!r}"
@@ -178,4 +183,4 @@ def _checked(known: Knowledge, task: str, x: Any, y: Any) -> tuple[Tensor, Tenso
         raise TaskError(f"{where}: NaN or infinite numbers; expected finite ones")
     if known.form.classes and (y.is_floating_point() or int(y.min()) < 0 or int(y.max()) >= known.form.classes):
         raise TaskError(f"{where}: labels are not 0 to {known.form.classes - 1}; expected class numbers")
-    return x, y
+    return x, y.double() if known.form.kind == "regression" else y.long()

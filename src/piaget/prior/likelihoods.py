@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from piaget.prior.features import Frame
-from piaget.prior.gaussian import Inference, Quadratic, infer, task_posterior
+from piaget.prior.gaussian import Quadratic, infer, task_posterior
 from piaget.prior.labels import expand, log_likelihood
 from piaget.prior.records import Labels, Values
 
@@ -121,39 +121,38 @@ class LabelTerms:
     batches: tuple[Batch, ...]
     settled: Quadratic  # (T, C, ...)
     w: Tensor  # (T, C, d)
+    mu: Tensor  # (C, d)
     terms: Quadratic  # (T, C, ...): of w
 
     def refreshed(self, root: Tensor, width: Tensor, steps: int = 3) -> tuple[LabelTerms, float]:
         """A few Newton steps towards the joint mode of mu and all tasks' weights."""
         now, moved = self, 0.0
         for _ in range(steps):
-            found = infer(now.terms, root, width)
-            there = task_posterior(now.terms, root, found.mu, found.messages).mean
-            now, moved = now._towards(there, found, root)
+            now, moved = now._stepped(root, width)
             if moved < 1e-9:
                 break
         return now, moved
 
-    def _towards(self, there: Tensor, found: Inference, root: Tensor) -> tuple[LabelTerms, float]:
-        """As far as the tasks' own part of the joint density rises; each task goes its own way."""
-        step, share = there - self.w, torch.ones(len(self.w), 1, 1, dtype=there.dtype)
-        before = self._height(self.w, found.mu.mean, root)
-        for _ in range(12):
-            fell = ~(self._height(self.w + share * step, found.mu.mean, root) >= before - 1e-9)
-            if not fell.any():
-                break
-            share = torch.where(fell[:, None, None], share / 2, share)
-        w = self.w + share * step
-        moved = float((share * step).abs().max())
-        return replace(self, w=w, terms=_terms(self.batches, self.settled, w)), moved
+    def _stepped(self, root: Tensor, width: Tensor) -> tuple[LabelTerms, float]:
+        """One step, as far as the joint density, which has one peak, rises."""
+        found = infer(self.terms, root, width)
+        there = task_posterior(self.terms, root, found.mu, found.messages).mean
+        before, share = self._height(self.w, self.mu, root, width), 1.0
+        while share > 1e-4:
+            w, mu = self.w + share * (there - self.w), self.mu + share * (found.mu.mean - self.mu)
+            if bool(self._height(w, mu, root, width) >= before - 1e-9 * (1 + before.abs())):
+                moved = max(float((w - self.w).abs().max()), float((mu - self.mu).abs().max()))
+                return replace(self, w=w, mu=mu, terms=_terms(self.batches, self.settled, w)), moved
+            share /= 2
+        return self, 0.0
 
-    def _height(self, w: Tensor, mu: Tensor, root: Tensor) -> Tensor:
-        """(T,): log p(y | w) + log p(w | mu), but for constants."""
-        rows = torch.cat(
-            [log_likelihood(*batch, part) for batch, part in zip(self.batches, self._split(w), strict=True)]
-        )
-        z = torch.linalg.solve_triangular(root, (w - mu).unsqueeze(-1), upper=False)[..., 0]
-        return rows + (self.settled.at(w) - z.square().sum(-1) / 2).sum(-1)
+    def _height(self, w: Tensor, mu: Tensor, root: Tensor, width: Tensor) -> Tensor:
+        """(): log p(y | w) + log p(w | mu) + log p(mu), but for constants."""
+        parts = zip(self.batches, self._split(w), strict=True)
+        rows = sum(log_likelihood(*batch, part).sum() for batch, part in parts)
+        z = torch.linalg.solve_triangular(root, (w - mu).unsqueeze(-1), upper=False)
+        squares = z.square().sum() + (mu / width).square().sum()
+        return rows + self.settled.at(w).sum() - squares / 2
 
     def _split(self, w: Tensor) -> tuple[Tensor, ...]:
         return w.split([len(batch.y) for batch in self.batches])
@@ -165,49 +164,45 @@ def _terms(batches: Sequence[Batch], settled: Quadratic, w: Tensor) -> Quadratic
     return Quadratic(*(s + torch.cat(p) for s, p in zip(settled, zip(*found, strict=True), strict=True)))
 
 
-def value_terms(records: Sequence[Values], M: Tensor, log_noise: Tensor, noise: Noise) -> ValueTerms:
-    """M: (d, d) to standardised features."""
-    gram = M.mT @ torch.stack([record.gram for record in records]) @ M
-    cross = torch.stack([record.cross for record in records]) @ M
-    n = torch.tensor([float(record.n) for record in records], dtype=torch.float64)
-    square = torch.stack([record.square for record in records])
-    return ValueTerms(n, (gram + gram.mT) / 2, cross, square, log_noise, noise)
+def value_terms(records: Sequence[Values], log_noise: Tensor, noise: Noise) -> ValueTerms:
+    """Of records in standardised features and values."""
+    n, square = (torch.stack(part) for part in zip(*((r.moments.n, r.moments.values[1]) for r in records), strict=True))
+    gram, cross = (torch.stack(part) for part in zip(*((r.gram, r.cross) for r in records), strict=True))
+    return ValueTerms(n, gram, cross, square, log_noise, noise)
 
 
-def label_terms(records: Sequence[Labels], frame: Frame, M: Tensor, w: Tensor) -> LabelTerms:
-    """w: (T, C, d) weights of standardised features to begin with."""
+def label_terms(records: Sequence[Labels], frame: Frame, w: Tensor) -> LabelTerms:
+    """Of records in the frame's features; w: (T, C, d) weights to begin with."""
     batches, start = [], 0
     longest = [max(len(record.y), 1) for record in records]
     while start < len(records):
         end, most = start + 1, longest[start]
-        while end < len(records) and max(most, longest[end]) * (end + 1 - start) * len(M) <= CHUNK:
+        while end < len(records) and max(most, longest[end]) * (end + 1 - start) * frame.width <= CHUNK:
             most = max(most, longest[end])
             end += 1
-        batches.append(_batch(records[start:end], most, frame, M))
+        batches.append(_batch(records[start:end], most, frame))
         start = end
-    settled = _settled(records, M, w)
-    return LabelTerms(tuple(batches), settled, w, _terms(batches, settled, w))
+    settled = _settled(records, w)
+    return LabelTerms(tuple(batches), settled, w, w.mean(0), _terms(batches, settled, w))
 
 
-def _batch(records: Sequence[Labels], n: int, frame: Frame, M: Tensor) -> Batch:
-    features = torch.zeros(len(records), n, len(M), dtype=torch.float64)
+def _batch(records: Sequence[Labels], n: int, frame: Frame) -> Batch:
+    features = torch.zeros(len(records), n, frame.width, dtype=torch.float64)
     y = torch.zeros(len(records), n, dtype=torch.int64)
     mask = torch.zeros(len(records), n, dtype=torch.float64)
     for i, record in enumerate(records):
         rows = len(record.y)
-        features[i, :rows] = frame.features(record.x) @ M
+        features[i, :rows] = frame.features(record.x)
         y[i, :rows] = record.y
         mask[i, :rows] = 1
     return Batch(features, y, mask)
 
 
-def _settled(records: Sequence[Labels], M: Tensor, w: Tensor) -> Quadratic:
-    """In standardised features; zero where nothing was settled."""
+def _settled(records: Sequence[Labels], w: Tensor) -> Quadratic:
+    """Zero where nothing was settled."""
     precision = torch.zeros(*w.shape, w.shape[-1], dtype=w.dtype)
     linear, constant = torch.zeros_like(w), torch.zeros(w.shape[:2], dtype=w.dtype)
     for i, record in enumerate(records):
         if record.settled is not None:
-            precision[i] = M.mT @ record.settled.precision @ M
-            linear[i] = record.settled.linear @ M
-            constant[i] = record.settled.constant
+            precision[i], linear[i], constant[i] = record.settled
     return Quadratic(precision, linear, constant)

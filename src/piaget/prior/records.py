@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from piaget.prior.features import Frame
+from piaget.prior.features import Frame, Moments, Standard
 from piaget.prior.gaussian import Quadratic
 from piaget.prior.labels import expand
 
@@ -24,8 +24,7 @@ class Record:
     n: int  # rows in all
     x: Tensor  # (m, inputs) float32: those that are kept
     y: Tensor  # (m,) float64 values or int64 class numbers
-    first: Tensor  # (d,): sums of features
-    second: Tensor  # (d,): sums of their squares
+    moments: Moments
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,48 +32,40 @@ class Values(Record):
     """Of a regression."""
 
     gram: Tensor  # (d, d): features'features
-    cross: Tensor  # (d,): features'y
-    square: Tensor  # (): y'y
+    cross: Tensor  # (d,): features'values
 
 
 @dataclass(frozen=True, eq=False)
 class Labels(Record):
-    """Of a classification. `settled`: the likelihood of rows that are gone, as a function of weights
-    (C, d); None if there are none."""
+    """Of a classification. `settled`: the log-likelihood of rows that are gone, in weights (C, d); None if
+    there are none."""
 
     settled: Quadratic | None
 
 
-def values_record(frame: Frame, x: Tensor, y: Tensor) -> Values:
-    """Of a task's rows x (n, inputs) with values y (n,)."""
-    features, y = frame.features(x), y.double()
-    gram = features.mT @ features
-    return Values(len(x), x.float(), y, gram[0], gram.diagonal(), gram, features.mT @ y, y @ y)
+def record_of(frame: Frame, x: Tensor, y: Tensor) -> Record:
+    """Of a task's rows x (n, inputs), with values (floating point) or class numbers y (n,)."""
+    features, n = frame.features(x), torch.tensor(float(len(x)), dtype=torch.float64)
+    first, second = features.sum(0), features.square().sum(0)
+    if not y.is_floating_point():
+        nothing = torch.zeros(2, dtype=torch.float64)
+        return Labels(len(x), x.float(), y, Moments(n, first, second, nothing), None)
+    values = frame.targets(y.double())
+    sums = Moments(n, first, second, torch.stack([values.sum(), values @ values]))
+    return Values(len(x), x.float(), y.double(), sums, features.mT @ features, features.mT @ values)
 
 
-def labels_record(frame: Frame, x: Tensor, y: Tensor) -> Labels:
-    """Of a task's rows x (n, inputs) with class numbers y (n,)."""
-    features = frame.features(x)
-    return Labels(len(x), x.float(), y, features.sum(0), features.square().sum(0), None)
-
-
-def together(old: Values, new: Values) -> Values:
-    """Both tasks' rows as one task's."""
-    return Values(
-        old.n + new.n,
-        *(torch.cat(pair) for pair in ((old.x, new.x), (old.y, new.y))),
-        old.first + new.first,
-        old.second + new.second,
-        old.gram + new.gram,
-        old.cross + new.cross,
-        old.square + new.square,
-    )
-
-
-def joined(old: Labels, new: Labels) -> Labels:
-    """Both tasks' rows as one task's; what was settled stays so."""
-    x, y = torch.cat([old.x, new.x]), torch.cat([old.y, new.y])
-    return Labels(old.n + new.n, x, y, old.first + new.first, old.second + new.second, old.settled)
+def together(old: Record, new: Record) -> Record:
+    """Both tasks' rows as one task's, the new ones last; what was settled stays so."""
+    common = {
+        "n": old.n + new.n,
+        "x": torch.cat([old.x, new.x]),
+        "y": torch.cat([old.y, new.y]),
+        "moments": Moments(*(a + b for a, b in zip(old.moments, new.moments, strict=True))),
+    }
+    if isinstance(old, Values) and isinstance(new, Values):
+        return replace(old, **common, gram=old.gram + new.gram, cross=old.cross + new.cross)
+    return replace(old, **common)
 
 
 def within(record: Record, frame: Frame, limit: int, weights: Tensor) -> Record:
@@ -86,8 +77,30 @@ def within(record: Record, frame: Frame, limit: int, weights: Tensor) -> Record:
     if not isinstance(kept, Labels):
         return kept
     features = frame.features(record.x[:extra])
-    settled = expand(features[None], record.y[None, :extra], None, weights[None])
-    settled = Quadratic(*(part[0] for part in settled))
+    found = expand(features[None], record.y[None, :extra], None, weights[None])
+    settled = Quadratic(*(part[0] for part in found))
     if kept.settled is not None:
         settled = Quadratic(*(a + b for a, b in zip(kept.settled, settled, strict=True)))
     return replace(kept, settled=settled)
+
+
+def standardised(record: Record, standard: Standard) -> Record:
+    """The same rows in the standard's frame: exactly, from sums."""
+    M, (n, first, second, (total, square)) = standard.map, record.moments
+    origin, unit = standard.origin, standard.unit
+    mean, spread = standard.mean, standard.spread
+    sums = Moments(
+        n,
+        (first - n * mean) / spread,
+        (second - 2 * mean * first + n * mean.square()) / spread.square(),
+        torch.stack([(total - n * origin) / unit, (square - 2 * origin * total + n * origin**2) / unit**2]),
+    )
+    if isinstance(record, Values):
+        gram = M.mT @ record.gram @ M
+        cross = M.mT @ (record.cross - origin * record.gram[0]) / unit
+        return replace(record, moments=sums, gram=(gram + gram.mT) / 2, cross=cross)
+    settled = getattr(record, "settled", None)
+    if settled is not None:
+        settled = Quadratic(M.mT @ settled.precision @ M, settled.linear @ M, settled.constant)
+        return replace(record, moments=sums, settled=settled)  # type: ignore[call-arg]
+    return replace(record, moments=sums)
