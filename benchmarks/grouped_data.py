@@ -233,7 +233,9 @@ def _made(
     rng = np.random.default_rng(zlib.crc32(name.encode()))
     rows, width = 800, inputs + 1
     common_w = common * rng.normal(size=(width, classes)) / np.sqrt(inputs)
-    phi = spread * rng.normal(size=(hidden, width, classes)) / np.sqrt(max(hidden, 1) * inputs) if hidden else 0
+    phi = (
+        spread * rng.normal(size=(hidden, width, classes)) / np.sqrt(max(hidden, 1) * inputs) if hidden else 0
+    )
     x, y, group = [], [], []
     for g in range(groups):
         inp = rng.normal(size=(rows, inputs)) + shift * rng.normal(size=inputs)

@@ -116,7 +116,10 @@ def table(results: dict[str, dict[str, float]], metrics: tuple[str, ...] = ("rms
             if metric in one:
                 found[data, int(size), metric][model][int(seed)] = one[metric]
     models = [OURS, *MODELS]
-    lines = ["| data | rows | " + " | ".join(models) + " | against the best |", "|---" * (len(models) + 3) + "|"]
+    lines = [
+        "| data | rows | " + " | ".join(models) + " | against the best |",
+        "|---" * (len(models) + 3) + "|",
+    ]
     for (data, size, metric), by_model in sorted(found.items(), key=_order):
         means = {m: np.mean(list(by_model[m].values())) for m in models if m in by_model}
         simple = {m: mean for m, mean in means.items() if m != OURS}
@@ -124,7 +127,10 @@ def table(results: dict[str, dict[str, float]], metrics: tuple[str, ...] = ("rms
             continue
         sign = BETTER[metric]
         best = max(simple, key=lambda m: sign * simple[m])
-        cells = [f"**{means[m]:.4f}**" if m == _first(means, sign) else f"{means.get(m, np.nan):.4f}" for m in models]
+        cells = [
+            f"**{means[m]:.4f}**" if m == _first(means, sign) else f"{means.get(m, np.nan):.4f}"
+            for m in models
+        ]
         verdict = compared(by_model[OURS], by_model[best], sign)
         lines.append(f"| {data}, {metric} | {size} | " + " | ".join(cells) + f" | {verdict} |")
     return "\n".join(lines) + "\n"
@@ -156,7 +162,9 @@ def _seeds(text: str) -> list[int]:
 
 def main() -> None:
     """The command."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path, default=Path("docs/own-data.json"))
     parser.add_argument("--data", nargs="+", default=list(SETS), choices=list(SETS))
     parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))

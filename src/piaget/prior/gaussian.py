@@ -91,7 +91,9 @@ def combine(messages: Quadratic, width: Tensor) -> Inference:
     return Inference(over_mu.message.constant.sum(), mu, messages, total)
 
 
-def task_posterior(term: Quadratic, root: Tensor, mu: Posterior, message: Quadratic | None = None) -> Posterior:
+def task_posterior(
+    term: Quadratic, root: Tensor, mu: Posterior, message: Quadratic | None = None
+) -> Posterior:
     """A task's weights. mu: the belief with the task's own message in it, or, for a task that said
     nothing (`term` is zero), the belief of the others.
 

@@ -32,7 +32,9 @@ class Form:
     trees: bool = True  # a correction by boosted trees, from rows that are kept
 
     def __post_init__(self) -> None:
-        if (self.kind == "regression") != (self.classes == 0) or (self.kind == "binary") != (self.classes == 2):
+        if (self.kind == "regression") != (self.classes == 0) or (self.kind == "binary") != (
+            self.classes == 2
+        ):
             raise SettingError(f"kind {self.kind} with {self.classes} classes; expected 0 for regression, 2 "
                                "for binary, 3 or more for multiclass")  # fmt: skip
 
@@ -54,6 +56,7 @@ class Adapted(NamedTuple):
 
     tasks: int
     rows: int
+    thorough: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +70,7 @@ class Knowledge:
     standard: Standard | None = None
     scales: Scales | None = None
     noise: Noise = Noise(-0.7, 10.0)
-    adapted: Adapted = Adapted(0, 0)
+    adapted: Adapted = Adapted(0, 0, False)
     correction: Correction | None = None
     corrected: int = 0  # rows that the correction was learned from
     ratio: float = 1.0  # of the variance of a regression's errors, with the correction and without

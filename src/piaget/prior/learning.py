@@ -11,13 +11,14 @@ from torch import Tensor
 
 from piaget.errors import TaskError, UnknownTaskError
 from piaget.prior.correcting import GROWTH, LEAST_ROWS, correct, wants_trees
-from piaget.prior.evidence import Fit, first_scales, fit, grown, pruned
+from piaget.prior.evidence import first_scales, fit, grown, pruned
 from piaget.prior.features import Moments, Standard, frame_of, standard_of
 from piaget.prior.knowledge import Adapted, Knowledge, Structure
 from piaget.prior.likelihoods import LabelTerms, ValueTerms
 from piaget.prior.records import Record, record_of, standardised, together, within
 
 ALWAYS, SHARE = 10, 0.1  # components adapt at each of the first tasks, then when that share of rows is new
+MANY = 100  # tasks; with more, directions are reconsidered only when knowledge is settled
 
 
 def learn(known: Knowledge, task: str, x: Tensor, y: Tensor) -> Knowledge:
@@ -51,8 +52,12 @@ def anew(known: Knowledge) -> Knowledge:
     frame, _, _ = known.begun
     names = sorted(known.records)
     before = _standard({name: known.records[name] for name in names}, flags=False)
-    records = {name: standardised(known.records[name], before) for name in names}  # the frame may have been gone's
-    nothing = Structure(torch.zeros(known.form.outputs, frame.width, dtype=torch.float64), Knowledge.noise.level)
+    records = {
+        name: standardised(known.records[name], before) for name in names
+    }  # the frame may have been gone's
+    nothing = Structure(
+        torch.zeros(known.form.outputs, frame.width, dtype=torch.float64), Knowledge.noise.level
+    )
     clean = Knowledge(
         known.form,
         before.frame(frame),
@@ -61,7 +66,7 @@ def anew(known: Knowledge) -> Knowledge:
         _standard(records),
         first_scales(frame.blocks),
     )
-    clean = adapt(clean, fresh=True)
+    clean = adapt(clean, patience=2)
     order = list(known.records)
     return replace(
         clean,
@@ -82,15 +87,15 @@ def _added(known: Knowledge, task: str, x: Tensor, y: Tensor) -> Knowledge:
         known = replace(known, frame=frame_of(x, y))
     known = assimilate(known, task, x, y)
     if _due(known):
-        known = adapt(known)
+        known = adapt(known) if len(known.records) <= MANY else adapt(known, thorough=False)
+    known = _trimmed(known, task)
     if wants_trees(known) and known.rows >= GROWTH * max(known.corrected, LEAST_ROWS / GROWTH):
         known = correct(known)
     return known
 
 
 def _due(known: Knowledge) -> bool:
-    tasks, rows = known.adapted
-    return len(known.records) <= ALWAYS or known.rows >= rows * (1 + SHARE)
+    return len(known.records) <= ALWAYS or known.rows >= known.adapted.rows * (1 + SHARE)
 
 
 def assimilate(known: Knowledge, task: str, x: Tensor, y: Tensor) -> Knowledge:
@@ -122,8 +127,8 @@ def _expected(known: Knowledge) -> Structure:
 
 
 def _taken(known: Knowledge, likelihoods: Any) -> Knowledge:
-    """With the structures that the likelihoods found, and no more rows than are to be kept."""
-    frame, standard, _ = known.begun
+    """With the structures that the likelihoods found."""
+    _, standard, _ = known.begun
     if isinstance(likelihoods, ValueTerms):
         noises = dict(zip(known.records, likelihoods.log_noise.tolist(), strict=True))
         structures = {name: known.structures[name]._replace(log_noise=noises[name]) for name in known.records}
@@ -133,14 +138,19 @@ def _taken(known: Knowledge, likelihoods: Any) -> Knowledge:
         weights = likelihoods.w @ standard.map.mT
         structures = {name: Structure(w, 0.0) for name, w in zip(known.records, weights, strict=True)}
         known = replace(known, structures=structures)
-    limit = known.form.rows
-    if any(len(record.y) > limit for record in known.records.values()):
-        shorter = {
-            name: within(record, frame, limit, known.structures[name].w)
-            for name, record in known.records.items()
-        }
-        known = replace(known, records=shorter)
     return known
+
+
+def _trimmed(known: Knowledge, task: str) -> Knowledge:
+    """With no more rows of the task than are to be kept; labels are settled at their mode."""
+    record = known.records[task]
+    if len(record.y) <= known.form.rows:
+        return known
+    if known.form.classes:
+        components = known.components
+        known = _taken(known, known.likelihoods.refreshed(components.root, components.width)[0])
+    shorter = within(record, known.begun[0], known.form.rows, known.structures[task].w)
+    return replace(known, records={**known.records, task: shorter})
 
 
 def _standard(records: Mapping[str, Record], flags: bool = True) -> Standard:
@@ -148,23 +158,26 @@ def _standard(records: Mapping[str, Record], flags: bool = True) -> Standard:
     return standard_of(Moments(*(torch.stack(part).sum(0) for part in sums)), flags)
 
 
-def adapt(known: Knowledge, fresh: bool = False) -> Knowledge:
+def adapt(known: Knowledge, thorough: bool = True, patience: int = 1) -> Knowledge:
     """Components by the evidence of all tasks' records; directions are added or left out as it says.
 
-    fresh: nothing is known yet, and more is tried.
+    Not thorough: a few steps, with the directions that there are. patience: of adding directions.
     """
     frame, _, scales = known.begun
     known = replace(known, standard=_standard(known.records))
     blocks = frame.blocks
-    best: Fit = fit(scales, known.likelihoods, blocks)
-    best = grown(pruned(best, blocks), blocks, patience=2 if fresh else 1)
-    known = replace(known, scales=best.scales, adapted=Adapted(len(known.records), known.rows))
+    if thorough:
+        best = fit(scales, known.likelihoods, blocks)
+        best = grown(pruned(best, blocks), blocks, patience)
+    else:
+        best = fit(scales, known.likelihoods, blocks, turns=1, steps=5)
+    known = replace(known, scales=best.scales, adapted=Adapted(len(known.records), known.rows, thorough))
     return _taken(known, best.likelihoods)
 
 
 def settled(known: Knowledge) -> Knowledge:
     """With components and correction adapted to all that was learned: for knowledge that is used for long."""
-    if known.records and known.adapted != (len(known.records), known.rows):
+    if known.records and known.adapted != (len(known.records), known.rows, True):
         known = adapt(known)
     if known.records and wants_trees(known) and known.corrected != known.rows:
         known = correct(known)
@@ -176,11 +189,17 @@ def checked(known: Knowledge, task: str, x: Any, y: Any) -> tuple[Tensor, Tensor
     x, y = torch.as_tensor(x), torch.as_tensor(y)
     where = f"task {task!r}"
     if x.ndim != 2 or y.shape != x.shape[:1] or not len(x):
-        raise TaskError(f"{where}: inputs {tuple(x.shape)}, targets {tuple(y.shape)}; expected (n, inputs), (n,)")
+        raise TaskError(
+            f"{where}: inputs {tuple(x.shape)}, targets {tuple(y.shape)}; expected (n, inputs), (n,)"
+        )
     if known.frame is not None and x.shape[1] != len(known.frame.center):
-        raise TaskError(f"{where}: {x.shape[1]} inputs; expected {len(known.frame.center)}, as in other tasks")
+        raise TaskError(
+            f"{where}: {x.shape[1]} inputs; expected {len(known.frame.center)}, as in other tasks"
+        )
     if not torch.isfinite(x.double()).all() or not torch.isfinite(y.double()).all():
         raise TaskError(f"{where}: NaN or infinite numbers; expected finite ones")
-    if known.form.classes and (y.is_floating_point() or int(y.min()) < 0 or int(y.max()) >= known.form.classes):
+    if known.form.classes and (
+        y.is_floating_point() or int(y.min()) < 0 or int(y.max()) >= known.form.classes
+    ):
         raise TaskError(f"{where}: labels are not 0 to {known.form.classes - 1}; expected class numbers")
     return x, y.double() if known.form.kind == "regression" else y.long()

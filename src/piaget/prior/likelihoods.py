@@ -166,7 +166,9 @@ def _terms(batches: Sequence[Batch], settled: Quadratic, w: Tensor) -> Quadratic
 
 def value_terms(records: Sequence[Values], log_noise: Tensor, noise: Noise) -> ValueTerms:
     """Of records in standardised features and values."""
-    n, square = (torch.stack(part) for part in zip(*((r.moments.n, r.moments.values[1]) for r in records), strict=True))
+    n, square = (
+        torch.stack(part) for part in zip(*((r.moments.n, r.moments.values[1]) for r in records), strict=True)
+    )
     gram, cross = (torch.stack(part) for part in zip(*((r.gram, r.cross) for r in records), strict=True))
     return ValueTerms(n, gram, cross, square, log_noise, noise)
 

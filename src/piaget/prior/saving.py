@@ -29,7 +29,7 @@ def describe(known: Knowledge) -> tuple[dict[str, Any], Tree]:
             for name, record in known.records.items()
         ],
         "noise": list(known.noise),
-        "adapted": list(known.adapted),
+        "adapted": dict(known.adapted._asdict()),
         "corrected": known.corrected,
         "ratio": known.ratio,
     }
@@ -62,7 +62,7 @@ _PLAIN = {
     "form": Form,
     "tasks": list[dict[str, Any]],
     "noise": list[float],
-    "adapted": list[int],
+    "adapted": dict[str, int | bool],
     "corrected": int,
     "ratio": float,
 }
@@ -94,7 +94,7 @@ def restore(plain: dict[str, Any], tree: Tree) -> Knowledge:
         standard,
         scales,
         Noise(*data["noise"]),
-        Adapted(*data["adapted"]),
+        Adapted(**data["adapted"]),
         correction,
         data["corrected"],
         data["ratio"],
@@ -133,7 +133,9 @@ def check(known: Knowledge) -> None:
     for name, record in known.records.items():
         rows = (len(record.y),)
         expected += [(name, record.x, (*rows, inputs)), (name, record.y, rows)]
-        expected += [(name, part, shape) for part, shape in zip(record.moments, ((), (d,), (d,), (2,)), strict=True)]
+        expected += [
+            (name, part, shape) for part, shape in zip(record.moments, ((), (d,), (d,), (2,)), strict=True)
+        ]
         expected.append((name, known.structures[name].w, (outputs, d)))
         if isinstance(record, Values):
             expected += [(name, record.gram, (d, d)), (name, record.cross, (d,))]
