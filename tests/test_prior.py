@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,13 +12,13 @@ import torch
 from piaget import prior
 from piaget.errors import SettingError, TaskError, UnknownTaskError
 from piaget.prior.boosting import FOLDS, ClassLoss, Loss, boost
-from piaget.prior.correcting import without_itself
+from piaget.prior.correcting import told
 from piaget.prior.labels import expand, log_likelihood
 from piaget.prior.records import record_of, standardised
 
 
 def made(kind, tasks=6, rows=60, inputs=4, seed=0, classes=3, bent=0.0):
-    """{name: (x, y)}: tasks that share weights, a direction, and (bent) a product. A flag among the inputs."""
+    """{name: (x, y)}: tasks that share weights, a direction, and (bent) a product. One input is a flag."""
     g = torch.Generator().manual_seed(seed)
     outputs = classes if kind == "multiclass" else 1
 
@@ -147,8 +148,8 @@ def test_records_are_transformed_exactly():
     moved = standard._replace(
         mean=standard.mean + torch.tensor([0.0, 1, 0, 2, -1]), origin=standard.origin + 0.3
     )
-    direct = record_of(moved.frame(frame), x, y)
-    from_sums = standardised(record_of(frame, x, y), moved)
+    direct: Any = record_of(moved.frame(frame), x, y)
+    from_sums: Any = standardised(record_of(frame, x, y), moved)
     torch.testing.assert_close(direct.gram, from_sums.gram, atol=1e-9, rtol=1e-9)
     torch.testing.assert_close(direct.cross, from_sums.cross, atol=1e-9, rtol=1e-9)
     for a, b in zip(direct.moments, from_sums.moments, strict=True):
@@ -208,8 +209,8 @@ def test_damaged_files_are_refused():
         prior.restore(plain, {name: part for name, part in tree.items() if name != "frame"})
     with pytest.raises(ValueError, match="form"):
         prior.restore(plain | {"form": {"kind": "binary"}}, tree)
+    scales = tree["scales"] | {"own": tree["scales"]["own"][1:]}
     with pytest.raises(ValueError, match="expected"):
-        scales = tree["scales"] | {"own": tree["scales"]["own"][1:]}
         prior.restore(plain, tree | {"scales": scales})
     forests = {i: one | {"feature": one["feature"] + 99} for i, one in tree["correction"]["forests"].items()}
     with pytest.raises(ValueError, match="inputs that do not exist"):
@@ -256,7 +257,7 @@ def test_odd_data(kind, classes):
             torch.testing.assert_close(p.sum(1), torch.ones(len(x), dtype=torch.float64))
 
 
-# --- labels ---------------------------------------------------------------------------------------------------
+# --- labels -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("outputs", [1, 3])
@@ -290,35 +291,36 @@ def test_labels_against_plain_newton_and_numerical_integration():
         p = (features @ w).sigmoid()
         slope = features.mT @ (y - p) - inverse @ w
         w = w + torch.linalg.solve(features.mT @ ((p * (1 - p))[:, None] * features) + inverse, slope)
-    mode = known.likelihoods.refreshed(parts.root, parts.width, steps=30)[0].w[0, 0]
+    likelihoods: Any = known.likelihoods
+    mode = likelihoods.refreshed(parts.root, parts.width, steps=30)[0].w[0, 0]
     torch.testing.assert_close(mode, w, atol=1e-6, rtol=1e-6)
-    # The expected probability under the Gaussian belief, by draws; MacKay's formula is within a percent or two.
+    # The expected probability under the Gaussian belief, by draws: MacKay's formula is close to it.
     belief = known.posterior("t0")
-    root = torch.linalg.cholesky(belief.covariance[0])
-    draws = (
-        belief.mean[0] + torch.randn(20000, 5, generator=torch.Generator().manual_seed(0)).double() @ root.mT
-    )
+    noise = torch.randn(20000, 5, generator=torch.Generator().manual_seed(0)).double()
+    draws = belief.mean[0] + noise @ torch.linalg.cholesky(belief.covariance[0]).mT
     expected = (features @ draws.mT).sigmoid().mean(1)
     assert float((prior.probabilities(known, x, "t0")[:, 1] - expected).abs().max()) < 0.02
 
 
-def test_leaving_one_out_is_learning_without_it():
-    """A regression's leave-one-out answers, against knowledge from which the row was left out."""
-    data = made("regression", tasks=3, rows=15)
+def test_what_is_told_without_a_fold_is_as_if_it_had_not_been_there():
+    """A regression's answers to fold 0, against knowledge whose records lack it, components as they are."""
+    data = {name: (x.float(), y) for name, (x, y) in made("regression", tasks=3, rows=15).items()}
     known = prior.adapt(learned(data, "regression", trees=False))
-    x, y = data["t1"]
-    frame = known.standard_frame
-    belief = known.posterior("t1")
-    told = without_itself(
-        known, frame.features(x), frame.targets(y), belief, known.structures["t1"].log_noise
-    )
-    fewer = record_of(known.begun[0], x[1:], y[1:])
-    without = replace(known, records={**known.records, "t1": fewer})
-    answer = (prior.values(without, x[:1], "t1").mean - frame.origin) / frame.unit
-    torch.testing.assert_close(told[0], answer, atol=1e-8, rtol=1e-8)
+    rows = told(known)
+    fewer, at = {}, 0
+    for name, (x, y) in data.items():
+        left = rows.fold[at : at + len(y)] != 0
+        fewer[name] = record_of(known.begun[0], x[left], y[left])
+        at += len(y)
+    without, frame = replace(known, records=fewer), known.standard_frame
+    for number, (name, (x, _)) in enumerate(data.items()):
+        mine = slice(15 * number, 15 * (number + 1))
+        held = rows.fold[mine] == 0
+        answer = (prior.values(without, x[held], name).mean - frame.origin) / frame.unit
+        torch.testing.assert_close(rows.out[mine][held][:, 0], answer, atol=1e-8, rtol=1e-8)
 
 
-# --- trees -----------------------------------------------------------------------------------------------------
+# --- trees --------------------------------------------------------------------------------------------------
 
 
 def test_trees_find_what_is_not_linear_and_nothing_in_noise():

@@ -26,11 +26,13 @@ class Values(NamedTuple):
 
 
 def values(known: Knowledge, x: Tensor, task: str | None) -> Values:
-    """Of a regression's rows x (n, inputs), in its own units. A task that is not known gets the prior's mean."""
+    """Of a regression's rows x (n, inputs), in its own units. A task that is not known gets the prior's
+    mean."""
     if known.form.kind != "regression":
         raise SettingError(f"the tasks are {known.form.kind}: they have probabilities, no values")
     out, variance = _outputs(known, x, task)
-    noise = known.structures[task].log_noise if task in known.structures else known.noise.level
+    own = None if task is None else known.structures.get(task)
+    noise = known.noise.level if own is None else own.log_noise
     origin, unit = known.standard_frame.origin, known.standard_frame.unit
     deviation = ((variance[:, 0] + math.exp(noise)) * known.ratio).sqrt()
     return Values(origin + unit * _corrected(known, x, out)[:, 0], unit * deviation)

@@ -1,9 +1,10 @@
 """Boosted trees that correct another model's answers: histograms, Newton steps, honest by cross-fitting.
 
-The rows are cut into folds, and each fold has a forest of its own that never saw it. All forests grow in step,
-a tree each a round, as long as the rows that each did not see are predicted better. If they are not surely better
-than without, no tree is kept. New rows are answered by the mean of all forests, old ones also by the forest that did not
-see them: so what the correction is worth is known without another split of the data.
+The rows are cut into folds, and each fold has a forest of its own that never saw it. All forests grow in
+step, a tree each a round, as long as the rows that each did not see are predicted better. If they are not
+surely better than without, no tree is kept. New rows are answered by the mean of all forests, old ones
+also by the forest that did not see them: so what the correction is worth is known without another split
+of the data.
 
 Trees are complete, of one depth, kept as plain arrays. A tree has one structure for all outputs.
 """
@@ -160,7 +161,8 @@ class _Growing:
     def forest(self, rounds: int) -> Forest:
         trees = self.trees[:rounds]
         if trees:
-            return Forest(*(np.stack(part) for part in zip(*trees, strict=True)))
+            feature, cut, value = zip(*trees, strict=True)
+            return Forest(np.stack(feature), np.stack(cut), np.stack(value))
         nodes, outputs = 2**DEPTH - 1, self.out.shape[1]
         empty = np.zeros((0, nodes), np.int64)
         return Forest(empty, empty, np.zeros((0, nodes + 1, outputs)))

@@ -53,7 +53,7 @@ def _record_tree(record: Record) -> Tree:
     fields = {f.name: getattr(record, f.name) for f in dataclasses.fields(record)}
     settled = fields.pop("settled", None)
     moments = dict(fields.pop("moments")._asdict())
-    tensors = {name: value for name, value in fields.items() if isinstance(value, Tensor)}
+    tensors: Tree = {name: value for name, value in fields.items() if isinstance(value, Tensor)}
     tensors["moments"] = moments
     return tensors if settled is None else {**tensors, "settled": dict(settled._asdict())}
 
@@ -157,5 +157,5 @@ def _check_correction(correction: Correction, inputs: int, outputs: int) -> None
         fits = all(part.shape == shape for part, shape in zip(forest, shapes, strict=True))
         if not fits or correction.edges.shape != (inputs, BINS - 1):
             raise ValueError("the correction's trees have other sizes than its inputs and outputs")
-        if trees and not (0 <= forest.feature.min() and forest.feature.max() < inputs):
+        if trees and not (forest.feature.min() >= 0 and forest.feature.max() < inputs):
             raise ValueError("the correction's trees ask for inputs that do not exist")
