@@ -31,6 +31,8 @@ PAPER: dict[str, dict[str, Any]] = {
         "adapt_every": 100,
     },
 }
+# Not the paper's: of deep methods on a user's own data, which may be little.
+OWN_DATA: dict[str, Any] = {"stop": "patience", "weight_decay": 0.01}
 SIZES = ("width", "channels", "padding", "dropout")  # numbers of components, each of some kinds only
 
 

@@ -30,12 +30,20 @@ PARTS = {"train": 0, "validation": 1, "valid": 1, "val": 1, "test": 2}
 
 
 class TableStream(LazyStream):
-    """Tasks from a table. `encoding`: how rows become inputs; `skipped`: {group: why it is no task}."""
+    """Tasks from a table. `encoding`: how rows become inputs; `skipped`: {group: why it is no task};
+    `labels`: of all groups' classes (a task has its own); None: it is a regression."""
 
     def __init__(
-        self, name: str, seed: int, encoding: Encoding, tasks: list[Task], skipped: dict[str, str]
+        self,
+        name: str,
+        seed: int,
+        encoding: Encoding,
+        tasks: list[Task],
+        skipped: dict[str, str],
+        labels: list[Any] | None = None,
     ) -> None:
         self.name, self.seed, self.encoding, self.skipped = name, seed, encoding, skipped
+        self.labels = labels
         self._tasks = tasks
 
     def __len__(self) -> int:
@@ -122,7 +130,8 @@ def from_table(
     tasks = [g.task(task, stream, kind, x, encoding) for task, g in groups.items()]
     if shuffle:
         tasks = [tasks[i] for i in np.random.default_rng(seed).permutation(len(tasks))]
-    return TableStream(stream, seed, encoding, tasks, skipped)
+    labels = None if kind == "regression" else _classes(y)[1]
+    return TableStream(stream, seed, encoding, tasks, skipped, labels)
 
 
 def predict_table(learner: Learner, rows: Any) -> Any:
