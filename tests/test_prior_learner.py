@@ -116,7 +116,7 @@ def test_a_task_that_was_never_seen_is_answered_less_surely(values, classes):
     with pytest.warns(DataNote, match="never seen"):
         p = learner.predict_proba(rows, "site 77")
     assert p.shape == (10, 2)
-    with pytest.raises(SettingError, match="they have probabilities, no intervals"):
+    with pytest.raises(SettingError, match="they have probabilities, no values and no intervals"):
         learner.interval(rows, "site 0")
 
 

@@ -8,7 +8,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
@@ -25,8 +25,11 @@ from piaget.knowledge.checks import as_tasks, check_is_task
 from piaget.knowledge.common import Common, Label, Rows, check_labels, common_of
 from piaget.knowledge.prior_storage import Lessons, PriorState
 from piaget.prior.many import learn_many
-from piaget.scoring.answer_scores import Answers, quantile
+from piaget.scoring.answer_scores import Answers
 from piaget.scoring.rows import EVALUATION, EXPLAINED, PRIOR_METHOD, TRIAL, USUALLY, Row
+
+if TYPE_CHECKING:
+    from piaget.table_life import Arrival
 
 LEARNED = ("train", "validation")  # splits that are learned from: no validation rows are needed
 
@@ -123,6 +126,12 @@ class PriorLearner:
             raise SettingError("nothing was learned yet: learn a task first")
         streams = dict.fromkeys((task for task in rows if task not in self.tasks), stream)
         self._take(learn_many(self._state.known, rows), rows, streams, None)
+
+    def learn_table(self, table: Any, *, again: bool = False) -> list[Arrival]:
+        """Learns all rows of a table (or its path) that are new, and tells what it brought of each group."""
+        from piaget.table_life import learn_table
+
+        return learn_table(self, table, again=again)
 
     def forget(self, task: str | Task) -> None:
         """As if it had never been learned: all that was drawn from it is estimated anew from the others. (How
@@ -231,7 +240,11 @@ class PriorLearner:
         """For inputs x (n, *shape) or rows of a table. None, or a task that is not known: by what tasks
         have in common, less sure."""
         inputs = self.common.inputs(f"task {task!r}", x)
-        return self._answered(self.known, inputs, task)
+        return self.answered(inputs, task)
+
+    def answered(self, x: Tensor, task: str | None) -> Answers:
+        """The same for inputs x (n, inputs) as `common` has them."""
+        return self._answered(self.known, x, task)
 
     def _answered(self, known: prior.Knowledge, x: Tensor, task: str | None) -> Answers:
         if self.common.labels:
@@ -259,11 +272,7 @@ class PriorLearner:
 
     def interval(self, x: Any, task: str | Task, level: float = 0.9) -> tuple[Any, Any]:
         """Between which values a new measurement lies, with the probability `level`: low (n,), high (n,)."""
-        said = self.answers(x, self._name(task))
-        if said.mean is None or said.deviation is None:
-            raise SettingError(f"the tasks are {self.common.kind}: they have probabilities, no intervals")
-        half = quantile(level) * said.deviation
-        low, high = said.mean - half, said.mean + half
+        low, high = self.answers(x, self._name(task)).interval(level)
         return (low, high) if isinstance(x, Tensor) else (low.numpy(), high.numpy())
 
     def _name(self, task: str | Task) -> str:

@@ -79,12 +79,27 @@ class Answers:
     mean: Tensor | None = None
     deviation: Tensor | None = None
 
+    @property
+    def values(self) -> Tensor:
+        """(n,), of a regression."""
+        if self.mean is None:
+            raise SettingError("the tasks have classes: they have probabilities, no values and no intervals")
+        return self.mean
+
+    def interval(self, level: float) -> tuple[Tensor, Tensor]:
+        """Between which values a new measurement lies, with this probability: low (n,), high (n,)."""
+        mean, deviation = self.values, self.deviation
+        assert deviation is not None
+        half = quantile(level) * deviation
+        return mean - half, mean + half
+
     def scores(self, y: Tensor) -> dict[str, float]:
         """Of class numbers, or values, y (n,)."""
-        if self.probabilities is not None:
-            return class_scores(self.probabilities, y)
-        assert self.mean is not None
-        return value_scores(self.mean, y)
+        return (
+            value_scores(self.values, y)
+            if self.probabilities is None
+            else class_scores(self.probabilities, y)
+        )
 
 
 def quantile(level: Any) -> float:
