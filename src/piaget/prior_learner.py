@@ -16,7 +16,7 @@ from piaget import prior
 from piaget.data.arrays import as_labels
 from piaget.data.columns import as_text
 from piaget.data.encoding import Encoding
-from piaget.data.marks import marks_of
+from piaget.data.marks import is_batch, marks_of
 from piaget.data.plain import check_count, check_seed
 from piaget.data.tasks import Task
 from piaget.errors import DataNote, SettingError, TaskError, UnknownTaskError
@@ -26,7 +26,7 @@ from piaget.knowledge.common import Common, Label, Rows, check_labels, common_of
 from piaget.knowledge.prior_storage import Lessons, PriorState
 from piaget.prior.many import learn_many
 from piaget.scoring.answer_scores import Answers
-from piaget.scoring.rows import EVALUATION, EXPLAINED, PRIOR_METHOD, TRIAL, USUALLY, Row
+from piaget.scoring.rows import COLUMNS, EVALUATION, EXPLAINED, PRIOR_METHOD, TRIAL, USUALLY, Row
 
 if TYPE_CHECKING:
     from piaget.table_life import Arrival
@@ -106,11 +106,7 @@ class PriorLearner:
         check_is_task(task)
         self._known_name(task)
         x, y = self._rows(task)
-        marks = marks_of(x, y).sort().values
-        if not again and any(
-            len(batch) == len(marks) and bool((batch.sort().values == marks).all())
-            for batch in self._state.lessons[task.name].batches
-        ):
+        if not again and is_batch(marks_of(x, y), self.lessons[task.name].batches):
             raise TaskError(f"task {task.name!r}: these {len(y)} rows were learned before; expected new ones")
         self._take(
             prior.update(self._begun(task), task.name, x, y),
@@ -299,7 +295,16 @@ class PriorLearner:
             raise TaskError("to be evaluated: no task at all; expected a task or several")
         if not known:
             self._known_name(given[0])  # says what is known
+        seen = [task.name for task in known if split == "test" and task.test and self._was_learned(task)]
+        if seen:
+            text = (
+                f"test rows of {len(seen)} tasks, such as {seen[0]!r}, were learned, too: scores are too good"
+            )
+            warnings.warn(text, DataNote, stacklevel=2)
         return self._evaluated(self.known, known, EVALUATION, None, split)
+
+    def _was_learned(self, task: Task) -> bool:
+        return is_batch(marks_of(*self.common.rows(task, ["test"])), self.lessons[task.name].batches)
 
     def try_task(self, task: Task) -> list[Row]:
         """How well existing components explain a new task: its test scores if it were learned with
@@ -328,33 +333,17 @@ class PriorLearner:
         rows.append(self.row(last, stage, "components", float(known.scales.k)))
         return rows
 
-    def row(
-        self,
-        trained: str,
-        stage: str,
-        metric: str,
-        value: float,
-        evaluated: str = "",
-        split: str = "",
-        stream: str | None = None,
-    ) -> Row:
-        """One row."""
-        if stream is None:
-            stream = self._state.lessons[trained].stream if trained in self._state.lessons else ""
-        return Row(
-            stream=stream,
-            method=PRIOR_METHOD,
-            seed=self._state.seed,
-            trained=trained,
-            epoch=1,
-            stage=stage,
-            evaluated=evaluated,
-            split=split,
-            metric=metric,
-            component=None,
-            depth=None,
-            value=value,
+    def row(self, trained: str, stage: str, metric: str, value: float, *about: str) -> Row:
+        """One row. about: the task that it is about, the split, and the stream, if it is of one task."""
+        evaluated, split, stream = about or (
+            "",
+            "",
+            self.lessons[trained].stream if trained in self.lessons else "",
         )
+        when = {"seed": self.seed, "trained": trained, "epoch": 1, "stage": stage}
+        what = {"evaluated": evaluated, "split": split, "metric": metric, "value": value}
+        row: Any = {"stream": stream, "method": PRIOR_METHOD, "component": None, "depth": None} | when | what
+        return Row(**{name: row[name] for name in COLUMNS})  # type: ignore[typeddict-item]
 
     # --- files -----------------------------------------------------------------------------------
 

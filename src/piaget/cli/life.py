@@ -14,8 +14,8 @@ def add(commands: Any) -> None:
     learn = commands.add_parser(
         "learn",
         help="learn a later table: new groups, and new rows of known ones",
-        description="Goes on with a run of piaget run --table: groups that are new are learned, known ones are "
-        "updated with their new rows, and rows that were learned before are not counted again.",
+        description="Goes on with a run of piaget run --table: groups that are new are learned, known ones "
+        "are updated with their new rows, and rows that were learned before are not counted again.",
     )
     learn.add_argument("folder", type=Path, metavar="DIR", help="output folder of piaget run --table")
     learn.add_argument("table", type=Path, metavar="FILE", help="CSV, TSV or Parquet, with the same columns")
@@ -27,9 +27,9 @@ def add(commands: Any) -> None:
     forget = commands.add_parser(
         "forget",
         help="forget groups of a table, as if they had never been learned",
-        description="What was learned of these groups is gone from the learner: their rows and sums are removed, "
-        "and all that was drawn from them is estimated anew from the others. Scores stay in rows.csv and "
-        "summary.json, as does how columns are scaled.",
+        description="What was learned of these groups is gone from the learner: their rows and sums are "
+        "removed, and all that was drawn from them is estimated anew from the others. Their scores stay in "
+        "rows.csv and summary.json; how columns are scaled stays, too.",
     )
     forget.add_argument("folder", type=Path, metavar="DIR", help="output folder of piaget run --table")
     forget.add_argument("groups", nargs="+", metavar="GROUP", help="as the group column has it")

@@ -31,6 +31,12 @@ def marks_of(x: Tensor, y: Tensor) -> Tensor:
     return torch.tensor(found, dtype=torch.int64)
 
 
+def is_batch(marks: Tensor, batches: Sequence[Tensor]) -> bool:
+    """Are these exactly the rows that were learned once?"""
+    found = marks.sort().values
+    return any(torch.equal(batch.sort().values, found) for batch in batches)
+
+
 class Overlap:
     """A group's new rows beside those that were learned, batch by batch."""
 

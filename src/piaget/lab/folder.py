@@ -173,6 +173,7 @@ _DESCRIPTION: dict[str, Any] = {
     "saved": str | None,
     "next": dict[str, Any] | None,
     "columns": list[str] | None,
+    "forgotten": list[str] | None,
     "data_dir": str | None,
     "versions": dict[str, Any] | None,
     "machine": dict[str, Any] | None,

@@ -12,13 +12,14 @@ import hashlib
 import tempfile
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from piaget.data.tasks import Stream
-from piaget.errors import DataError, LoadError, SettingError
+from piaget.errors import DataError, DataNote, LoadError, SettingError
 from piaget.files import write_atomically, write_json
 from piaget.knowledge.storage import holds_prior
 from piaget.lab import folder
@@ -31,6 +32,7 @@ from piaget.lab.runs import fingerprints, peak_memory
 from piaget.lab.table_summary import decision_rows, summary_of
 from piaget.prior_learner import PriorLearner
 from piaget.scoring.rows import Row
+from piaget.streams.table_rows import some
 from piaget.streams.table_stream import TableStream
 from piaget.suited import all_labels, why_not
 from piaget.table_life import Arrival, arrival_rows, learn_table
@@ -56,8 +58,10 @@ def run(
         ended = has_ended(place)
         with contextlib.nullcontext() if ended else folder.only_one([place]):
             begun: dict[str, Any] = {"data_dir": data_dir, "columns": getattr(stream, "columns", None)}
+            gone = _forgotten(place)
+            data = {name: mark for name, mark in fingerprints(stream).items() if name not in gone}
             try:
-                folder.begin(place, configuration, seed, {"seed": seed}, fingerprints(stream), **begun)
+                folder.begin(place, configuration, seed, {"seed": seed}, data, **begun)
             except DataError as error:
                 if not ended:
                     raise
@@ -69,6 +73,12 @@ def run(
                 with _noted(place):
                     _train(place, configuration, seed, stream, say)
     return folders
+
+
+def _forgotten(place: Path) -> list[str]:
+    """Groups that are not to be missed."""
+    there = (place / "run.json").is_file()
+    return list(folder.readable(place).get("forgotten") or []) if there else []
 
 
 @contextlib.contextmanager
@@ -100,8 +110,11 @@ def _train(place: Path, configuration: Configuration, seed: int, stream: Stream,
     summary = summary_of(learner, tasks, rows)
     held = _held_out(configuration, stream)
     if held:
-        say("learning the rows that were held out, too")
-        learn_table(learner, configuration["table"]["table"])
+        more = len(getattr(stream, "skipped", ()))
+        say("learning the rows that were held out, too" + f"; and {more} groups without a score" * bool(more))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataNote)  # all was said when the table was read
+            learn_table(learner, configuration["table"]["table"])
     write_json(place / "summary.json", summary)
     seconds = round(time.monotonic() - start, 3)
     folder.log(place, f"done in {seconds:.1f} s: {len(tasks)} groups{', held-out rows learned, too' * held}")
@@ -141,17 +154,20 @@ def opened(path: Path) -> tuple[RunFolder, PriorLearner]:
 
 def learn(path: Path, table: Path, again: bool = False) -> tuple[list[Arrival], Path]:
     """A later table; what it brought of each group, and the run's folder."""
-    one, _ = opened(path)
-    with folder.only_one([one.path]):
-        one, learner = opened(one.path)
-        columns = one.description.get("columns")
+    run, _ = opened(path)
+    with folder.only_one([run.path]):
+        run, learner = opened(run.path)
+        columns = run.description.get("columns")
         arrivals = learn_table(learner, table, again=again, columns=columns)
+        gone = [one.group for one in arrivals if not one.known and one.group in _forgotten(run.path)]
+        if gone:
+            warnings.warn(f"groups that were forgotten come again: {some(gone)}", DataNote, stacklevel=2)
         if any(arrival.rows for arrival in arrivals):
             rows = arrival_rows(learner, arrivals, table.name.split(".")[0])
             for arrival in arrivals:
-                folder.log(one.path, f"{table.name}: {arrival.group}: {arrival.told()}")
-            commit(one.path, learner, rows)
-    return arrivals, one.path
+                folder.log(run.path, f"{table.name}: {arrival.group}: {arrival.told()}")
+            commit(run.path, learner, rows)
+    return arrivals, run.path
 
 
 def forget(path: Path, groups: Sequence[str]) -> Path:
@@ -166,7 +182,7 @@ def forget(path: Path, groups: Sequence[str]) -> Path:
         data = {
             name: mark for name, mark in (one.description.get("data") or {}).items() if name not in groups
         }
-        commit(one.path, learner, [], data=data, forgotten=[*one.description.get("forgotten", []), *groups])
+        commit(one.path, learner, [], data=data, forgotten=[*_forgotten(one.path), *groups])
     return one.path
 
 

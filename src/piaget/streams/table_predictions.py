@@ -33,8 +33,8 @@ def predict_table(
 
     proba: also the probability of each class. interval: also between which values a measurement lies, with
     this probability. threshold: of two classes, the second one from this probability on, instead of 0.5.
-    A prior learner answers for groups that it never saw, too, and a column says so. The new columns' names are
-    in `attrs["predicted"]`.
+    A prior learner answers for groups that it never saw, too, and a column says so. Names of the new columns
+    are in `attrs["predicted"]`.
     """
     encoding = next((e for e in map(learner.encoding, learner.tasks) if e is not None), None)
     if encoding is None:

@@ -41,7 +41,7 @@ def rows_by_group(
     if labels:
         y = torch.from_numpy(_numbers(encoding.target, target, labels))
     else:
-        y = torch.from_numpy(as_numbers(encoding.target, target))
+        y = torch.tensor(as_numbers(encoding.target, target))
     groups = as_texts(frame[encoding.group])
     places = {name: torch.from_numpy(np.flatnonzero(groups == name)) for name in dict.fromkeys(groups)}
     return {name: (x[rows], y[rows]) for name, rows in places.items()}, source

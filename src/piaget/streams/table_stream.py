@@ -28,7 +28,7 @@ PARTS = {"train": 0, "validation": 1, "valid": 1, "val": 1, "test": 2}
 
 class TableStream(LazyStream):
     """Tasks from a table. `encoding`: how rows become inputs; `skipped`: {group: why it is no task};
-    `labels`: of all groups' classes (a task has its own), None of a regression; `columns`: all that there are."""
+    `labels`: of all groups' classes (a task has its own), None of a regression; `columns`: of the table."""
 
     def __init__(
         self,
