@@ -31,7 +31,7 @@ def go(
 
     def say(text: str) -> None:
         if options.json:
-            print_json({"event": "progress", "text": text})
+            print_json({"event": "step", "text": text})
         elif not options.quiet:
             print(f"piaget: {text} ...", file=sys.stderr, flush=True)
 
