@@ -127,8 +127,8 @@ def scale() -> None:
         prior.learn(known, "one more", *group(500, common))
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         print(
-            f"{groups} groups of {rows} rows: {learned_in:.1f} s, settled in {settled_in:.1f} s, one more of 500 "
-            f"rows in {time.process_time() - start:.2f} s; {memory:.2f} GB at most"
+            f"{groups} groups of {rows} rows: {learned_in:.1f} s, settled in {settled_in:.1f} s, one more of "
+            f"500 rows in {time.process_time() - start:.2f} s; {memory:.2f} GB at most"
         )
 
 
