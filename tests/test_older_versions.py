@@ -145,13 +145,17 @@ SWEEP = (
 
 
 def test_a_sweep_finds_everything_done(tmp_path, capsys):
+    """What it called no-components, with replay, has another name now."""
     out = copied("sweep", tmp_path)
     before = {path: path.read_bytes() for path in out.rglob("rows.csv")}
-    code, text, _ = said(capsys, *words(SWEEP, out=out))
+    code, text, error = said(capsys, *words(SWEEP, out=out))
     assert code == 0
+    assert error.count("which called no-components what is no-components-frozen now") == 1
     assert f"8 of 8 runs were done in {out} already" in text.replace("\n", "")
     assert {path: path.read_bytes() for path in out.rglob("rows.csv")} == before
-    assert (out / "table.md").read_text() == (WRITTEN / "sweep" / "table.md").read_text()
+    written = (WRITTEN / "sweep" / "table.md").read_text()
+    renamed = written.replace("| ER | No Comp. |", "| ER | No Comp., past frozen |")
+    assert (out / "table.md").read_text() == renamed
     code, text, _ = said(capsys, "status", out)
     assert code == 0
     assert "8 done" in text
@@ -161,10 +165,11 @@ def test_a_sweep_finds_everything_done(tmp_path, capsys):
 def test_a_sweep_gets_more_seeds(tmp_path):
     """New runs beside old ones, in one table."""
     out = copied("sweep", tmp_path)
-    assert piaget.cli.main(words(f"{SWEEP} --quiet".replace("--seeds 2", "--seeds 3"), out=out)) == 0
+    more = f"{SWEEP} --quiet".replace("--seeds 2", "--seeds 3").replace("er ewc", "ewc")
+    assert piaget.cli.main(words(more, out=out)) == 0
     lines = [line for line in (out / "table.md").read_text().splitlines() if "| digits |" in line]
-    performance, further = lines[:4], lines[4:]
-    assert len(further) == 4
+    performance, further = lines[:2], lines[2:]
+    assert len(further) == 2
     assert all("| 3 |" in line for line in lines)
     assert not any("seeds)" in line for line in performance)
     assert all(line.count("(1 of 3 seeds)") == 2 for line in further)  # majority and AUC: the new one's

@@ -215,9 +215,15 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
 
 def go(jobs: list[Job], options: argparse.Namespace, code: Trusted) -> int:
     """Runs what is not done of these jobs, and shows the table of all of them."""
-    from piaget.lab.sweeps import all_ended, check_jobs, diverged_runs, run_jobs, write_tables
+    from piaget.lab.sweeps import all_ended, check_jobs, diverged_runs, renamed_runs, run_jobs, write_tables
 
     executor = _executor(options)
+    for folder in renamed_runs(jobs, options.out):
+        print(
+            f"piaget: note: {folder} holds runs of version 0.1, which called no-components what is "
+            "no-components-frozen now; give another --out to train no-components",
+            file=sys.stderr,
+        )
     check_jobs([job for job in jobs if not all_ended(job, options.out)], code)
     start = time.monotonic()
     with view(options) as shown:
