@@ -163,7 +163,8 @@ class _Growing:
     def forest(self, rounds: int) -> Forest:
         trees = self.trees[:rounds]
         if trees:
-            return Forest(*(np.stack([tree[part] for tree in trees]) for part in range(3)))
+            feature, cut, value = (np.stack([tree[part] for tree in trees]) for part in range(3))
+            return Forest(feature, cut, value)
         nodes, outputs = 2**self.depth - 1, self.out.shape[1]
         empty = np.zeros((0, nodes), np.int64)
         return Forest(empty, empty, np.zeros((0, nodes + 1, outputs)))
