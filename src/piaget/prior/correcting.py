@@ -1,8 +1,8 @@
 """The correction of linear answers by boosted trees: from rows that are kept, and only as far as it helps.
 
-Trees see a row's inputs, and what its task's weights say of it without its fold. So they learn what is
-the same beyond the linear in all tasks, and may bend a task's own answer; and they serve tasks that come
-later.
+Trees see a row's inputs, what its task's weights say of it, and of the middle of all inputs, both without
+the row's fold. So they learn what is the same beyond the linear in all tasks, may bend a task's own answer,
+tell tasks of high level from those of low, and serve tasks that come later.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from piaget.prior.labels import expand
 from piaget.prior.likelihoods import LabelTerms
 
 LEAST_ROWS, MOST_ROWS = 200, 20_000  # that trees are learned from
-GROWTH = 2.0  # trees are learned anew when there are that many times as many rows
+GROWTH = 2.0  # trees are learned anew when there are that many times as many rows,
+SOON = 4000  # as long as that takes a second or so; then only when knowledge is settled
 
 
 def spread_of(features: Tensor, covariance: Tensor) -> Tensor:
@@ -41,6 +42,7 @@ class Told(NamedTuple):
     x: Tensor  # (n, inputs)
     y: Tensor  # (n,) as standardised
     out: Tensor  # (n, C)
+    level: Tensor  # (n, C): and of the middle of all inputs, in the row's task
     weight: Tensor  # (n,): one over a regression's noise
     fold: Tensor  # (n,)
 
@@ -58,6 +60,7 @@ def told(known: Knowledge) -> Told:
     y = [frame.targets(record.y) for record in records]
     folds = [(torch.arange(len(one)) + number) % FOLDS for number, one in enumerate(y)]
     out = [torch.zeros(len(one), known.form.outputs, dtype=torch.float64) for one in y]
+    level = [torch.zeros_like(one) for one in out]
     for k in range(FOLDS):
         left = [part.clone() for part in terms]
         for t, (rows, own) in enumerate(zip(folds, y, strict=True)):
@@ -73,9 +76,10 @@ def told(known: Knowledge) -> Told:
             if known.form.classes:
                 said = moderated(said, spread_of(some, belief.covariance[t]))
             out[t][rows == k] = said
+            level[t][rows == k] = belief.mean[t][:, 0]
     weight = [torch.full((len(one),), math.exp(-noise)) for one, noise in zip(y, noises, strict=True)]
     return Told(
-        torch.cat([record.x for record in records]).double(), *map(torch.cat, (y, out, weight, folds))
+        torch.cat([record.x for record in records]).double(), *map(torch.cat, (y, out, level, weight, folds))
     )
 
 
@@ -96,14 +100,15 @@ def correct(known: Knowledge) -> Knowledge:
     none = replace(known, correction=None, corrected=known.rows, ratio=1.0)
     if kept < LEAST_ROWS:
         return none
-    x, y, start, weight, fold = (part.numpy() for part in told(known))
-    if len(y) > MOST_ROWS:
-        some = np.random.default_rng(0).permutation(len(y))[:MOST_ROWS]
-        x, y, start, weight, fold = x[some], y[some], start[some], weight[some], fold[some]
+    rows = [part.numpy() for part in told(known)]
+    if kept > MOST_ROWS:
+        some = np.random.default_rng(0).permutation(kept)[:MOST_ROWS]
+        rows = [part[some] for part in rows]
+    x, y, start, level, weight, fold = rows
     weight = np.clip(weight / weight.mean(), 0.1, 10)
     weight = weight / weight.mean()
     make = ClassLoss if known.form.classes else Loss
-    found, said = boost(np.concatenate([x, start], 1), make(y, start, weight), fold)
+    found, said = boost(np.concatenate([x, start, level], 1), make(y, start, weight), fold)
     if not found.rounds:
         return none
     ratio = 1.0
