@@ -20,10 +20,21 @@ def stream_of(target="cost", groups=6, seed=0, **options):
     return from_table(only(frame(groups, seed=seed), target), group="site", target=target, **options)
 
 
-def learned(target="cost", **settings):
-    stream = stream_of(target)
+def suited(stream, **settings):
     learner = piaget.Learner.for_stream(stream, **settings)
     assert isinstance(learner, piaget.PriorLearner)
+    return learner
+
+
+def deep(stream, **settings):
+    learner = piaget.Learner.for_stream(stream, **settings)
+    assert isinstance(learner, piaget.Learner)
+    return learner
+
+
+def learned(target="cost", **settings):
+    stream = stream_of(target)
+    learner = suited(stream, **settings)
     learner.learn_all(stream)
     return stream, learner
 
@@ -162,8 +173,9 @@ def test_forgotten_as_if_it_had_never_been(target):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataNote)
             a, b = (one.answers(x, task) for one in (learner, others))
-        expected = b.probabilities if target == "ill" else b.mean
-        found = a.probabilities if target == "ill" else a.mean
+        found, expected = (one.values if target == "cost" else one.probabilities for one in (a, b))
+        assert found is not None
+        assert expected is not None
         assert torch.allclose(found, expected, rtol=1e-3, atol=1e-3)
     with pytest.raises(UnknownTaskError, match="'site 2' is not known"):
         learner.forget("site 2")
@@ -203,11 +215,12 @@ def test_classes_of_all_groups():
     stream = from_table(table, group="site", target="ill")
     assert stream.labels == ["blue", "green", "red"]
     assert stream[0].labels == ("blue", "red")
-    learner = piaget.Learner.for_stream(stream)
+    learner = suited(stream)
     learner.learn_all(stream)
     assert learner.labels == ("blue", "green", "red")
-    assert learner.predict_proba(stream[0].test.x, "site 0").shape == (len(stream[0].test), 3)
-    assert set(learner.predict(stream[1].test.x.numpy(), "site 1")) <= {"blue", "green", "red"}
+    x = stream[0].train.x
+    assert learner.predict_proba(x, "site 0").shape == (len(x), 3)
+    assert set(learner.predict(x.numpy(), "site 1")) <= {"blue", "green", "red"}
     rows = learner.evaluate(stream)
     assert score(rows, "accuracy", "site 1") > 0.8
     first = piaget.PriorLearner()
@@ -223,8 +236,7 @@ def test_arrays_with_groups():
     x, groups = rng.normal(size=(300, 3)), np.repeat(["a", "b", "c"], 100)
     y = (x[:, 0] + 0.1 * rng.normal(size=300) > 0).astype(int)
     stream = from_arrays(x, y, groups)
-    learner = piaget.Learner.for_stream(stream, seed=3)
-    assert isinstance(learner, piaget.PriorLearner)
+    learner = suited(stream, seed=3)
     assert learner.seed == 3
     for task in stream:
         learner.learn(task)
@@ -239,20 +251,18 @@ def test_arrays_with_groups():
 
 def test_a_learner_that_suits_the_stream():
     digits = piaget.stream("digits", seed=0, tasks=3)
-    paper = piaget.Learner.for_stream(digits, epochs=2)
-    assert isinstance(paper, piaget.Learner)
+    paper = deep(digits, epochs=2)
     assert paper.settings.initial_tasks == 3
     assert not paper.settings.encoder.learns  # the paper's for such pictures
-    deep = piaget.Learner.for_stream(stream_of(), structure="soft-ordering")
-    assert isinstance(deep, piaget.Learner)
-    assert isinstance(deep.settings.stop, piaget.Patience)
-    assert deep.settings.optimizer.weight_decay > 0
-    plain = piaget.Learner.for_stream(
-        stream_of(), structure="linear", stop="never", weight_decay=0.0, epochs=3
-    )
+    own = deep(stream_of(), structure="soft-ordering").settings
+    assert own.stop == piaget.Patience(40)
+    assert own.optimizer == piaget.Adam(weight_decay=0.01)
+    chosen = deep(stream_of(), structure="soft-ordering", epochs=9, weight_decay=0.0).settings
+    assert (chosen.stop, chosen.optimizer) == (piaget.NeverStop(), piaget.Adam())
+    plain = deep(stream_of(), structure="linear", stop="never", weight_decay=0.0, epochs=3)
     assert plain.settings.method == "linear/er/compositional"
     assert isinstance(plain.settings.stop, piaget.NeverStop)
-    assert isinstance(piaget.Learner.for_stream(image_tasks(2)), piaget.Learner)
+    assert deep(image_tasks(2)).settings.initial_tasks == 2
     with pytest.raises(SettingError, match=r"trees: a setting of the prior .* structure is given, too"):
         piaget.Learner.for_stream(stream_of(), structure="linear", trees=False)
     with pytest.raises(SettingError, match="setting 'tree' is not known"):
@@ -265,7 +275,7 @@ def test_a_learner_that_suits_the_stream():
 @pytest.mark.parametrize("target", ["cost", "ill"])
 def test_saved_and_loaded_it_carries_on_exactly(target, tmp_path):
     stream = stream_of(target)
-    learner = piaget.Learner.for_stream(stream)
+    learner = suited(stream)
     learner.learn_all(stream[:5])
     learner.save(tmp_path / "learner")
     loaded = piaget.load(tmp_path / "learner")

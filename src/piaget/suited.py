@@ -23,10 +23,11 @@ def suited(stream: Stream, settings: dict[str, Any]) -> Learner | PriorLearner:
     """A learner with the parts and settings that suit a stream; settings: what is to be otherwise."""
     if not len(stream):
         raise TaskError("the stream has no tasks; expected one or more")
-    for name in settings:
-        if name not in (*METHOD, *OF_PRIOR, *SETTINGS):
-            raise unknown_setting(name, [*METHOD, *OF_PRIOR, *SETTINGS])  # type: ignore[arg-type]
-    chosen = [name for name in settings if name not in ("seed", *OF_PRIOR)]
+    known = dict.fromkeys((*METHOD, *OF_PRIOR, *SETTINGS))
+    for setting in settings:
+        if setting not in known:
+            raise unknown_setting(setting, known)
+    chosen = [setting for setting in settings if setting not in ("seed", *OF_PRIOR)]
     name = paper_name(stream)
     if name is None and not chosen and (odd := why_not(stream)) is None:
         return PriorLearner(**{"labels": all_labels(stream)} | settings)
@@ -40,16 +41,19 @@ def suited(stream: Stream, settings: dict[str, Any]) -> Learner | PriorLearner:
     algorithm = settings.get("algorithm") or algorithm_of(str(structure))
     adaptation = settings.get("adaptation") or adaptation_of(str(algorithm))
     method = {"structure": structure, "adaptation": adaptation, "algorithm": algorithm}
-    usual = settings_of(name or "", *map(str, method.values()), settings)
-    if name is None and all(stream[i].validation is not None for i in range(len(stream))):
+    usual = settings_of(name or "", str(structure), str(adaptation), str(algorithm), settings)
+    batches = structure != "linear"  # whose epochs are single steps
+    if name is None and batches and all(stream[i].validation is not None for i in range(len(stream))):
         usual = {key: value for key, value in OWN_DATA.items() if not clashes(key, settings)}
     return Learner(**{"initial_tasks": min(4, len(stream))} | usual | settings | method)
 
 
 def clashes(setting: str, chosen: Any) -> bool:
     """Has somebody chosen otherwise?"""
-    beside = {"stop": ("stop", "patience", "schedule"), "weight_decay": ("weight_decay", "optimizer")}
-    return any(name in chosen for name in beside[setting])
+    stops = ("stop", "patience", "schedule", "epochs")
+    return any(
+        name in chosen for name in (("weight_decay", "optimizer") if setting == "weight_decay" else stops)
+    )
 
 
 def paper_name(stream: Stream) -> str | None:
