@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -46,7 +46,9 @@ def predict_table(
     unknown = [group for group in dict.fromkeys(groups) if group not in learner.tasks]
     without = int(sum(group in unknown for group in groups))
     if hasattr(learner, "answers"):
-        told = _prior_columns(learner, frame, groups, encoding, proba, interval, threshold)
+        told = _prior_columns(
+            cast("PriorLearner", learner), frame, groups, encoding, proba, interval, threshold
+        )
         if unknown:
             _note(f"{without} of {len(frame)} rows are of groups never seen, {some(unknown)}: they are "
                   "answered by what the others have in common, less sure")  # fmt: skip
