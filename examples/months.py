@@ -3,11 +3,8 @@
 import numpy as np
 import pandas
 
-WEIGHTS = np.random.default_rng(7).normal(size=(40, 2)) @ [[1.2, -0.8, 0.5], [0.4, 0.6, 0.9]] + [
-    1.0,
-    -0.5,
-    0.0,
-]
+PLACES = np.random.default_rng(7).normal(size=(40, 2))  # of sites, along two directions that they share
+WEIGHTS = PLACES @ [[1.2, -0.8, 0.5], [0.4, 0.6, 0.9]] + np.array([1.0, -0.5, 0.0])
 
 
 def visits(sites, rows, seed):
@@ -21,7 +18,12 @@ def visits(sites, rows, seed):
     return pandas.concat(parts).round(2)
 
 
-if __name__ == "__main__":
-    visits(range(30), 80, 0).to_csv("january.csv", index=False)
-    visits(range(27, 33), 40, 1).to_csv("february.csv", index=False)
+def write(rows=80):
+    """Into the present folder."""
+    visits(range(30), rows, 0).to_csv("january.csv", index=False)
+    visits(range(27, 33), rows // 2, 1).to_csv("february.csv", index=False)
     visits([0, 32, 35], 2, 2).drop(columns="ill").to_csv("march.csv", index=False)
+
+
+if __name__ == "__main__":
+    write()
