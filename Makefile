@@ -63,4 +63,5 @@ $(READY): pyproject.toml constraints.txt
 	touch $(READY)
 
 clean:
-	rm -rf $(VENV) results tools/js/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find results -mindepth 1 -maxdepth 1 ! -name paper -exec rm -rf {} +
+	rm -rf $(VENV) tools/js/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis

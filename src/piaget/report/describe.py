@@ -96,7 +96,7 @@ class Describer:
             status=run.status,
             counted=run in group.counted,
             folder=str(run.folder),
-            link=_link(run.folder / "run.json", self.place),
+            link=_link(run.disk.file, self.place),
             command=run.command,
             reference=contents.positions.get(contents.references.get(run.name, "")),
             configuration=run.configuration,

@@ -215,7 +215,7 @@ def removals(rows: pd.DataFrame) -> pd.DataFrame:
     whole = lines.join(some.rename("whole"), on=TASK)["whole"]
     lines["final"] = whole.fillna(lines["final"])
     worse = gain(lines["metric"], lines["final"], lines["value"])
-    return lines.assign(reused=worse > DROP * lines["final"] + 1e-9)  # exactly 5 % is not more
+    return lines.assign(reused=worse > DROP * (1 + 1e-5) * lines["final"])  # exactly 5 % is not more
 
 
 def reuse(rows: pd.DataFrame) -> pd.DataFrame:
