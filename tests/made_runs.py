@@ -40,7 +40,8 @@ def rows_of(
         about = {"evaluated": "", "split": "", "component": None, "depth": None} | more
         row: Any = {"stream": stream, "method": method, "seed": seed, "trained": trained, "epoch": epoch}
         row |= {"stage": stage, "metric": measure, "value": value} | about
-        rows.append({name: row[name] for name in Row.__annotations__})  # type: ignore[misc]
+        ordered: Any = {name: row[name] for name in Row.__annotations__}
+        rows.append(ordered)
 
     structured = not method.startswith(("monolithic", "alone"))
     count = components
@@ -92,7 +93,12 @@ def write_run(
     named, _, features = stream.partition("/")
     known = structure if structure not in ("monolithic", "alone") else None
     options = (options or {}) | ({"features": features} if features else {})
-    asked = {"stream": named, "options": options, "structure": known, "adaptation": adaptation}
+    asked: dict[str, Any] = {
+        "stream": named,
+        "options": options,
+        "structure": known,
+        "adaptation": adaptation,
+    }
     configuration = configure(
         **asked, algorithm="compositional", epochs=epochs, every=every, settings=settings
     )

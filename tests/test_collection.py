@@ -15,6 +15,7 @@ from piaget.lab.collection import add, collections_below, folder_of, read_collec
 from piaget.lab.essence import MOST, essential
 from piaget.lab.folder import runs_below
 from piaget.report import metrics
+from piaget.report.against import against
 from piaget.report.contents import Contents
 from piaget.report.reading import read
 from piaget.report.tables import tables
@@ -256,3 +257,34 @@ def test_rows_can_be_read_by_anybody(collected):
     assert {line["metric"] for line in lines} >= {"accuracy", "loss", "components", "weight", "kept"}
     losses = [line for line in lines if line["run"] == "0" and line["metric"] == "loss"]
     assert len(losses) == 6  # the final one of each task
+
+
+def test_runs_are_compared_with_results_that_were_kept(runs, collected, tmp_path, capsys):
+    out = tmp_path / "report"
+    assert main(["report", str(runs), "--against", str(collected), "--out", str(out)]) == 0
+    assert "Final performance beside other results" in capsys.readouterr().out
+    lines = list(csv.DictReader(io.StringIO((out / "tables" / "against.csv").read_text())))
+    assert [line["verdict"] for line in lines] == ["the same"] * 3
+    assert {float(line["other seeds"]) for line in lines} == {3}
+
+
+@pytest.mark.parametrize(
+    ("seeds", "change", "verdict"),
+    [
+        (5, 0.0, "the same"),
+        (5, 0.01, "matches"),
+        (5, 0.2, "higher"),
+        (5, -0.2, "lower"),
+        (4, 0.2, "too few seeds"),
+    ],
+)
+def test_verdicts_beside_other_results(tmp_path, seeds, change, verdict):
+    for name, moved in (("here", change), ("there", 0.0)):
+        for seed in range(seeds):
+            level = 0.7 + 0.02 * seed + moved
+            write_run(tmp_path / name, "digits", METHODS[1], seed, lambda i, j, at=level: at)
+    write_run(tmp_path / "there", "digits", METHODS[2], 0, score(0.5))
+    here, there = (Contents(read([tmp_path / name])) for name in ("here", "there"))
+    (row,) = against(here, there).rows
+    assert row[-1].text == verdict
+    assert row[-2].value == pytest.approx(100 * abs(change), abs=1e-6)

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from piaget.errors import SettingError
 from piaget.files import write_atomically
 from piaget.report import pixels
+from piaget.report.against import against
 from piaget.report.contents import Contents
 from piaget.report.describe import Describer
 from piaget.report.explorer import explore
@@ -33,15 +34,23 @@ def report(
     title: str,
     command: str,
     data_dir: str | None = None,
+    others: Sequence[Path] = (),
     say: Say = lambda _: None,
 ) -> tuple[list[Table], list[str]]:
-    """Writes the report of all runs in these folders; returns its tables and its notes."""
+    """Writes the report of all runs in these folders; returns its tables and its notes.
+
+    others: folders of other results of the same experiments, which they are compared with.
+    """
     if out.exists() and not out.is_dir():
         raise SettingError(f"--out {out} is a file; expected a folder, or a name for a new one")
     say("reading runs")
     results = read(folders)
     contents = Contents(results)
     all_tables = tables(contents)
+    if others:
+        compared = against(contents, Contents(read(others)))
+        all_tables += [compared] if compared.rows else []
+        results.notes += [] if compared.rows else ["nothing was run in both places with the same settings"]
     for table in all_tables:
         for ending, form in FORMS.items():
             _write(out / "tables" / f"{_plain(table.name)}.{ending}", form(table).encode())
