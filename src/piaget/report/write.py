@@ -49,8 +49,10 @@ def report(
     all_tables = tables(contents)
     if others:
         compared = against(contents, Contents(read(others)))
-        all_tables += [compared] if compared.rows else []
-        results.notes += [] if compared.rows else ["nothing was run in both places with the same settings"]
+        if compared.rows:
+            all_tables.append(compared)
+        else:
+            results.notes.append("nothing was run in both places with the same settings")
     for table in all_tables:
         for ending, form in FORMS.items():
             _write(out / "tables" / f"{_plain(table.name)}.{ending}", form(table).encode())
