@@ -29,7 +29,7 @@ SHORT = {
     "compositional": "C",
     "joint": "J",
     "no-components": "NC",
-    "no-components-frozen": "NC frozen",
+    "no-components-frozen": "NC\nfrozen",
     "alone": "alone",
 }
 PLACES = 10  # tasks of a stream in the figure of forgetting, as in the paper
@@ -114,18 +114,20 @@ def curves(selection: Selection) -> Figure | None:
     panels = {}
     for algorithm in THE_PAPERS:
         found = _groups(selection, "soft-ordering", "er", algorithm)
-        lines = [contents.mean_curves(found[stream]) for stream in ("mnist", "fashion") if stream in found]
-        if lines:
-            panels[algorithm] = _mean(lines), [stream for stream in ("mnist", "fashion") if stream in found]
+        streams = [stream for stream in ("mnist", "fashion") if stream in found]
+        if streams:
+            lines = [contents.mean_curves(found[stream], smooth=False) for stream in streams]
+            panels[algorithm] = _mean(lines), streams
     if not panels:
         return None
     figure = Figure(figsize=(WIDTH, 2.0))
     axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
     for axis, (algorithm, (mean, streams)) in zip(axes, panels.items(), strict=True):
+        mark = "." if len(mean) < 25 else None  # evaluated at the end of tasks only
         for place in mean.columns:
             line = mean[place].dropna()
             colour = COLOURS[int(place) % len(COLOURS)]
-            axis.plot(line.index, line, color=colour, linewidth=0.8, marker=None if len(line) > 25 else ".")
+            axis.plot(line.index, line, color=colour, linewidth=0.8, marker=mark, markersize=3)
         axis.set(title=f"ER {ALGORITHMS[algorithm]}\n{', '.join(streams)}", xlabel="epochs of all tasks")
     axes[0].set_ylabel("accuracy in %")
     return figure
