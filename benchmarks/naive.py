@@ -97,6 +97,17 @@ class MonolithicNet(Net):
         return self.decoders[task](h.flatten(1))
 
 
+class AloneNet(Net):
+    """structures[task] is the task's own list of layers."""
+
+    def forward(self, x, task, masks=None):
+        h = self.encoders[task](x)
+        layers: Any = self.structures[task]
+        for depth, layer in enumerate(layers):
+            h = self.drop(F.relu(layer(h)), masks, depth, 0)
+        return self.decoders[task](h.flatten(1))
+
+
 class ConvMixin:
     """3x3 convolutions, 2x2 max-pooling, images padded with zero channels."""
 
@@ -144,6 +155,12 @@ class LinearMonolithicNet(Net):
         return self.components[0](x)
 
 
+class LinearAloneNet(Net):
+    def forward(self, x, task, masks=None):
+        layers: Any = self.structures[task]
+        return layers[0](x)
+
+
 def loss_sum(out: Tensor, y: Tensor, kind: str) -> Tensor:
     if kind == "binary":
         return F.binary_cross_entropy_with_logits(out[:, 0], y.to(out.dtype), reduction="sum")
@@ -161,6 +178,7 @@ class Learner:
         self.optimizer: torch.optim.Adam | None = None
         self.factors: list[list[tuple[Tensor, Tensor, Tensor]]] = []  # per task, per component
         self.strength = 0.0
+        self.diluted = False  # is a batch's loss divided by the number of its tasks?
 
     def watch(self, parameters: Iterable[nn.Parameter]) -> None:
         """Adam learns of new parameters."""
@@ -186,7 +204,7 @@ class Learner:
     def step(self, batch, penalty: bool = False) -> None:
         assert self.optimizer is not None
         self.optimizer.zero_grad(set_to_none=True)
-        n = sum(len(x) for _, x, _, _ in batch)
+        n = sum(len(x) for _, x, _, _ in batch) * (len(batch) if self.diluted else 1)
         loss: Any = sum(loss_sum(self.net(x, t, m), y, self.kinds[t]) for t, x, y, m in batch) / n
         if not loss.requires_grad:
             return

@@ -81,7 +81,8 @@ class Replayed:
         self.order = list(self.tasks)
         self.net = make_net(self.settings)
         self.learner = naive.Learner(self.net, self.settings.learning_rate)
-        self.replay = self.settings.adaptation.name == "er"
+        self.replay = isinstance(self.settings.adaptation, piaget.Replay)
+        self.learner.diluted = self.settings.adaptation.name == "er-diluted"
         self.ewc = self.settings.adaptation.name == "ewc"
         self.learner.strength = getattr(self.settings.adaptation, "strength", 0.0)
         self.buffers: dict[int, tuple[Tensor, Tensor]] = {}
@@ -133,11 +134,13 @@ class Replayed:
             turns = [queue[b] for b in range(max(map(len, queues))) for queue in queues if b < len(queue)]
             current = self.order.index(names[-1])
             parts = self.learner.own(current)
+            past = [m for task in range(current) for m in self.learner.own(task)]
+            whole = isinstance(schedule := self.settings.algorithm.schedule, piaget.Joint) and schedule.past
             learned: dict[str, list[nn.Module]] = {
                 "initialization": [self.net.components],
                 "assimilation": parts + ([self.net.components[-1]] if len(first["passes"]) > 1 else []),
                 "adaptation": [self.net.components],
-                "joint": [self.net.components, *parts],
+                "joint": [self.net.components, *parts, *(past if whole else [])],
             }
             modules = learned[first["name"]]
             if first["name"] == "initialization" and not self.settings.structure.fixed_initially:
@@ -235,11 +238,13 @@ def make_net(settings) -> naive.Net:
         ("soft-gating", False): naive.SoftGatingNet,
         ("soft-gating", True): naive.ConvSoftGatingNet,
         ("monolithic", False): naive.MonolithicNet,
+        ("alone", False): naive.AloneNet,
         ("linear", False): naive.LinearNet,
     }
     kind = kinds[settings.structure.name, conv]
-    if settings.components.whole_model and settings.structure.name == "monolithic":
-        kind = naive.LinearMonolithicNet
+    if settings.components.whole_model:
+        whole = {"monolithic": naive.LinearMonolithicNet, "alone": naive.LinearAloneNet}
+        kind = whole.get(settings.structure.name, kind)
     net = kind(settings.depth, settings.components.dropout).double()
     if conv:
         net.channels = settings.components.channels
@@ -296,6 +301,11 @@ def make_structure(settings, own) -> nn.Module:
             return nn.ModuleList(heads)
         layers = zip(own["layers/weight"], own["layers/bias"], strict=True)
         return Gates([conv(settings, w, b) for w, b in layers], heads)
+    if name == "alone":
+        layers = len(next(iter(own.values())))
+        return nn.ModuleList(
+            make_component(settings, {n: p[i] for n, p in own.items()}) for i in range(layers)
+        )
     return nn.Identity()
 
 

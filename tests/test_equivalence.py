@@ -6,17 +6,20 @@ import pytest
 import torch
 
 import piaget
+from piaget.method.encoders import LinearEncoder
 from tests.replaying import Replayed, record
-from tests.small import binary_tasks, image_tasks, mixed_tasks
+from tests.small import binary_tasks, image_tasks, make_task, mixed_tasks
 
 PAPER = [
     (base, algorithm)
     for base in ("er", "ewc", "nft")
     for algorithm in ("dynamic", "compositional", "joint", "no-components")
 ] + [("fm", "dynamic"), ("fm", "compositional")]
+BASELINES = [("er", "no-components-frozen"), ("fm", "alone"), ("er-diluted", "joint")]
 
 ADAPTATIONS = {
     "er": piaget.Replay(7),
+    "er-diluted": piaget.DilutedReplay(7),
     "ewc": piaget.KroneckerEWC(0.05),  # strong enough to be seen
     "nft": piaget.NaiveFineTuning(),
     "fm": piaget.Frozen(),
@@ -26,12 +29,17 @@ ADAPTATIONS = {
 def check(monkeypatch, learner, tasks):
     recording = record(monkeypatch, learner, tasks)
     monkeypatch.undo()
+    return check_recorded(learner, tasks, recording)
+
+
+def check_recorded(learner, tasks, recording):
     start = recording.begun[0]["components"]["weight"]
     with torch.random.fork_rng(devices=[]):  # modules draw parameters before they are given ours
         net = Replayed(learner, tasks, recording).run()
     state = learner.state
     assert len(net.components) == state.k
-    assert not torch.equal(start, state.components["weight"][: len(start)])
+    learns = learner.settings.structure.uses_components
+    assert learns != torch.equal(start, state.components["weight"][: len(start)])
     ours = [state.components["weight"], state.components["bias"]]
     theirs = [torch.stack([getattr(c, n) for c in net.components]) for n in ("weight", "bias")]
     for a, b in zip(ours, theirs, strict=True):
@@ -55,7 +63,7 @@ def algorithm_of(name):
     return piaget.Algorithm(schedule, name=name) if name == "compositional" else name
 
 
-@pytest.mark.parametrize(("base", "algorithm"), PAPER)
+@pytest.mark.parametrize(("base", "algorithm"), PAPER + BASELINES)
 def test_soft_ordering(monkeypatch, base, algorithm):
     learner = piaget.Learner(
         "soft-ordering",
@@ -93,8 +101,39 @@ def test_soft_gating(monkeypatch, base, algorithm):
     check(monkeypatch, learner, mixed_tasks(6))
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_past_tasks_with_inputs_of_other_shapes(monkeypatch, whole):
+    """Their encoders go on learning; also where all features are trained, and samples make parts by shape."""
+    if whole:
+        monkeypatch.setattr(LinearEncoder, "feature_weight", None)
+    learner = piaget.Learner(
+        "soft-ordering",
+        "er",
+        "no-components",
+        components=piaget.Dense(8),
+        initial_components=3,
+        epochs=3,
+        initial_tasks=3,
+        batch_size=8,
+        learning_rate=0.05,
+        dtype="float64",
+        replay_size=5,
+    )
+    tasks = [make_task(f"task {i}", "binary", 2, 5 + i % 2, 21, seed=i) for i in range(6)]
+    recording = record(monkeypatch, learner, tasks)
+    parts = {id(epoch["part"]) for epoch in recording.epochs if epoch["name"] == "joint"}
+    assert len(parts) == (6 if whole else 3)  # two for each of three tasks, or one
+    if not whole:
+        check_recorded(learner, tasks, recording)
+    begun = recording.begun[-1]["params"]  # when the last task began
+    for task in tasks[:5]:
+        record_, before = learner.state.records[task.name], begun[task.name]
+        assert not torch.equal(before.encoder["weight"], record_.params.encoder["weight"])
+        assert not torch.equal(before.decoder["weight"], record_.params.decoder["weight"])
+
+
 @pytest.mark.parametrize("base", ["er", "ewc", "nft", "fm"])
-@pytest.mark.parametrize("algorithm", ["dynamic", "compositional", "joint", "no-components"])
+@pytest.mark.parametrize("algorithm", ["dynamic", "compositional", "joint", "no-components", "alone"])
 def test_linear(monkeypatch, base, algorithm):
     learner = piaget.Learner(
         "linear",

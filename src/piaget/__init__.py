@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
     from piaget.method.adaptation import (
         Adaptation as Adaptation,
         Correction as Correction,
+        DilutedReplay as DilutedReplay,
         Finished as Finished,
         Frozen as Frozen,
         KroneckerEWC as KroneckerEWC,
@@ -88,6 +89,7 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
         Algorithm as Algorithm,
     )
     from piaget.method.structures import (
+        Alone as Alone,
         Frame as Frame,
         LinearCombination as LinearCombination,
         Monolithic as Monolithic,
@@ -118,7 +120,7 @@ _HOMES = {
     "errors": "DataError DataNote Diverged LoadError NotFinite PiagetError SettingError TaskError "
     "UnknownTaskError",
     "learner": "Learner",
-    "method.adaptation": "Adaptation Correction Finished Frozen KroneckerEWC Memory "
+    "method.adaptation": "Adaptation Correction DilutedReplay Finished Frozen KroneckerEWC Memory "
     "NaiveFineTuning Replay Replayed StepContext Stored stored_samples",
     "method.components": "Components Conv Dense Linear Module",
     "method.encoders": "Decoder Encoder LinearDecoder LinearEncoder NoDecoder NoEncoder",
@@ -126,7 +128,7 @@ _HOMES = {
     "method.optimizer": "SGD Adam ConstantRate CosineRate NeverStop Optimizer Patience RateSchedule StopRule",
     "method.schedule": "Joint Schedule Staged StageKind",
     "method.settings": "Algorithm",
-    "method.structures": "Frame LinearCombination Monolithic SoftGating SoftOrdering Structure",
+    "method.structures": "Alone Frame LinearCombination Monolithic SoftGating SoftOrdering Structure",
     "method.trees": "Tensors map_tree resize",
     "scoring.rows": "Row",
     "scoring.watch": "EpochReport",

@@ -42,9 +42,11 @@ class Learner:
     Adam with rate 1e-3, batches of 32, 100 epochs a task, of which the last adapts. With
     structure="linear": linear components, all samples in one batch, 10,000 epochs.
 
-    structure: "linear", "soft-ordering", "soft-gating", "monolithic", or a `Structure`
-    adaptation: "nft", "er", "ewc", "fm", or an `Adaptation`, such as `Replay(size=5)`
-    algorithm: "dynamic", "compositional", "joint", "no-components", or an `Algorithm`
+    structure: "linear", "soft-ordering", "soft-gating", "monolithic", "alone", or a `Structure`
+    adaptation: "nft", "er", "er-diluted", "ewc", "fm", or an `Adaptation`, such as `Replay(size=5)`
+    algorithm: "dynamic", "compositional", "joint", or an `Algorithm`; or a baseline: "no-components" (one
+    network), "no-components-frozen" (in which what is a past task's own stays as it is), "alone" (each task
+    from scratch)
     settings: `width=128`, `epochs=50`, `encoder="fixed"`, ...: all that `piaget.method.choices.Choices` lists
 
     Attributes: `settings`, all of them resolved; `state`, all that the learner knows; `tasks_in_all`, which

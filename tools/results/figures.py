@@ -10,11 +10,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from piaget.lab.final_table import mean_and_error
-from piaget.paper.names import ALGORITHMS, BASES
+from piaget.paper.names import ALGORITHMS, BASES, PAPER_ALGORITHMS
 from piaget.paper.presets import IMAGES
 from piaget.report import metrics
 from piaget.report.canvas import COLOURS, WIDTH, marked
-from piaget.report.claims import FURTHER
 from piaget.report.contents import Contents
 from piaget.report.groups import Group
 from piaget.report.selection import Selection, final, forward
@@ -22,8 +21,6 @@ from piaget.report.statistics import spread
 
 STRUCTURES = {"soft-ordering": "soft ordering", "soft-gating": "soft gating"}
 ADAPTING = ("er", "ewc", "nft")
-THE_PAPERS = ("dynamic", "compositional", "joint", "no-components")
-NAMES = FURTHER | ALGORITHMS
 SHORT = {
     "dynamic": "D+C",
     "compositional": "C",
@@ -44,7 +41,7 @@ def _groups(selection: Selection, structure: str, base: str, algorithm: str) -> 
 def _everywhere(selection: Selection, structure: str) -> list[str]:
     """The streams on which all of the paper's methods were run: means over others would not compare."""
     sets = [
-        set(_groups(selection, structure, base, algorithm)) for base in ADAPTING for algorithm in THE_PAPERS
+        set(_groups(selection, structure, base, algorithm)) for base in ADAPTING for algorithm in PAPER_ALGORITHMS
     ]
     common = set.intersection(*sets)
     return [stream for stream in IMAGES if stream in common]
@@ -81,7 +78,7 @@ def _bars(
 ) -> list[str]:
     """Draws one panel; returns the algorithms that are in it."""
     shown = []
-    for algorithm in NAMES:
+    for algorithm in ALGORITHMS:
         groups = _groups(selection, structure, base, algorithm)
         if all(stream in groups for stream in streams):
             shown.append(algorithm)
@@ -112,7 +109,7 @@ def curves(selection: Selection) -> Figure | None:
     """Learning curves of ER with soft ordering, one line a task: mean over mnist and fashion, and seeds."""
     contents = selection.contents
     panels = {}
-    for algorithm in THE_PAPERS:
+    for algorithm in PAPER_ALGORITHMS:
         found = _groups(selection, "soft-ordering", "er", algorithm)
         streams = [stream for stream in ("mnist", "fashion") if stream in found]
         if streams:
@@ -151,13 +148,13 @@ def forgetting(selection: Selection) -> Figure | None:
     for row, structure in enumerate(rows):
         streams = _everywhere(selection, structure)
         for axis, base in zip(axes[row], ADAPTING, strict=True):
-            for algorithm in THE_PAPERS:
+            for algorithm in PAPER_ALGORITHMS:
                 groups = _groups(selection, structure, base, algorithm)
                 ratios = [_ratios(contents, groups[stream]) for stream in streams]
                 mean = np.mean([line[spread(len(line), PLACES)] for line in ratios if len(line) >= PLACES], 0)
                 if np.ndim(mean):
                     places = np.arange(1, len(mean) + 1)
-                    axis.plot(places, mean, label=NAMES[algorithm], **marked(list(SHORT).index(algorithm)))
+                    axis.plot(places, mean, label=ALGORITHMS[algorithm], **marked(list(SHORT).index(algorithm)))
             axis.axhline(1, color="black", linewidth=0.6)
             axis.set(title=f"{BASES[base]}, {STRUCTURES[structure]}", xlabel="task")
         axes[row, 0].set_ylabel("first / final accuracy")

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from piaget.lab.final_table import escaped, mean_and_error
 from piaget.lab.row_file import csv_text
 from piaget.paper.cells import TABLES, PaperCell
-from piaget.paper.names import ALGORITHMS, BASES
+from piaget.paper.names import ALGORITHMS, BASELINES, BASES
 from piaget.report.claim_list import CLAIMS, QUESTIONS
-from piaget.report.claims import FAILS, FURTHER, HOLDS, UNTESTED, Claim, Comparison, Finding
+from piaget.report.claims import FAILS, HOLDS, UNTESTED, Claim, Comparison, Finding
 from piaget.report.selection import Selection, final, further
 from piaget.report.verdicts import NOT_RUN, NOT_YET, REDUCED, WORDS, Verdict, command, count, verdicts
 
@@ -20,7 +20,6 @@ REASONS = {
     "cifar100": "in full it takes weeks of two cores",
     "omniglot": "in full it takes weeks of two cores",
 }
-NAMES = ALGORITHMS | {name: label for name, label in FURTHER.items() if name not in ALGORITHMS}
 HEAD = """# Results
 
 Every number of the paper's tables beside ours, and its claims checked. Made by `make results` from what is in
@@ -125,11 +124,11 @@ def _block(selection: Selection, cells: list[Verdict]) -> str:
         what = [one.cell.part or "all"] if kinds else []
         ours = _number(one.mean, one.error, one.cell.digits)
         theirs = _number(one.cell.mean, one.cell.error, one.cell.digits)
-        row = [BASES[one.cell.base], NAMES[one.cell.algorithm], *what, str(one.seeds or ""), ours, theirs]
+        row = [BASES[one.cell.base], ALGORITHMS[one.cell.algorithm], *what, str(one.seeds or ""), ours, theirs]
         rows.append([*row, _word(one), *([auc.get((one.cell.base, one.cell.algorithm), "")] if auc else [])])
     if cell.table != "components":
         for base, algorithm, seeds, ours in _baselines(selection, cell):
-            row = [BASES[base] if algorithm != "alone" else "", NAMES[algorithm], *(["all"] if kinds else [])]
+            row = [BASES[base] if algorithm != "alone" else "", ALGORITHMS[algorithm], *(["all"] if kinds else [])]
             rows.append([*row, seeds, ours, "", "", *([auc.get((base, algorithm), "")] if auc else [])])
     return _table([*head, *(["AUC in %"] if auc else [])], rows)
 
@@ -142,7 +141,7 @@ def _word(one: Verdict) -> str:
 
 def _baselines(selection: Selection, cell: PaperCell) -> Iterator[tuple[str, str, str, str]]:
     """Methods that the paper lacks, where they were run."""
-    for algorithm in FURTHER:
+    for algorithm in BASELINES:
         for base in BASES if algorithm != "alone" else ("fm",):
             chosen = selection.find(cell.stream, cell.structure, base, algorithm)
             if chosen is not None:
@@ -155,7 +154,7 @@ def _further(selection: Selection, cell: PaperCell, metric: str) -> dict[tuple[s
     """Another score in percent of all methods of a block; empty, if no run has it."""
     shown = {}
     for base in BASES:
-        for algorithm in NAMES:
+        for algorithm in ALGORITHMS:
             chosen = selection.find(cell.stream, cell.structure, base, algorithm)
             values = (
                 []
@@ -175,7 +174,7 @@ def _reuse(judged: list[Verdict]) -> str:
         ours, theirs = (
             _number(*pair, 2) for pair in ((one.mean, one.error), (one.cell.mean, one.cell.error))
         )
-        about = [one.cell.stream, NAMES[one.cell.algorithm], one.cell.part, str(one.seeds)]
+        about = [one.cell.stream, ALGORITHMS[one.cell.algorithm], one.cell.part, str(one.seeds)]
         rows.append([*about, ours, theirs, _word(one)])
     head = ["stream", "algorithm", "component", "seeds", "tasks", "paper", "verdict"]
     text = "ER with soft ordering; from the same runs. Components sorted by how many tasks reuse them.\n"

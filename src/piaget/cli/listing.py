@@ -14,10 +14,12 @@ CHOICES = {
         "soft-ordering": "soft layer ordering: a weight for each component at each depth",
         "soft-gating": "soft gating: weights computed from the input",
         "monolithic": "a single network",
+        "alone": "a network of its own for each task",
     },
     "adaptations": {
         "nft": "naive fine-tuning: components learn from the new task alone",
         "er": "experience replay: and from stored samples of earlier tasks",
+        "er-diluted": "the same, but batches with stored samples count less, as in the authors' code",
         "ewc": "Kronecker-factored elastic weight consolidation: held near earlier values",
         "fm": "frozen: components do not change after initialization",
     },
@@ -25,7 +27,9 @@ CHOICES = {
         "dynamic": "assimilation, adaptation, and expansion by component dropout",
         "compositional": "assimilation, then adaptation",
         "joint": "structure and components learn together",
-        "no-components": "a single network for all tasks",
+        "no-components": "a single network for all tasks, all of which learns in every epoch",
+        "no-components-frozen": "the same, but what is a past task's own stays as it is",
+        "alone": "each task from scratch, nothing shared: does sharing help at all?",
     },
 }
 

@@ -24,8 +24,8 @@ from piaget.cli.live import add_progress, view
 from piaget.cli.words import PART_SETTINGS, add_flags, trusted
 from piaget.data.plain import whole_from
 from piaget.lab.parts import Trusted, is_reference
-from piaget.method.choices import STRUCTURES
-from piaget.paper.names import ALGORITHMS, BASES, Method, goes_together
+from piaget.method.choices import ADAPTATIONS, STRUCTURES
+from piaget.paper.names import ALGORITHMS, BASES, methods
 
 if TYPE_CHECKING:
     from piaget.cli.live import View
@@ -101,8 +101,10 @@ def _seeds(text: str) -> list[int]:
     return seed_list(f"0-{positive(text) - 1}" if whole_from(text) is not None else text)
 
 
-def _choose(names: Sequence[str], known: Sequence[str], what: str) -> list[str]:
-    """The chosen names; `all` stands for the known ones, beside which there may be one's own."""
+def _choose(
+    names: Sequence[str], known: Sequence[str], what: str, every: Sequence[str] | None = None
+) -> list[str]:
+    """The chosen names; `all` stands for the known ones (or `every`), beside which there may be one's own."""
     from piaget.errors import SettingError
 
     allowed = [*known, "all"] if what != "structure" else known  # which of them depends on the stream
@@ -111,7 +113,8 @@ def _choose(names: Sequence[str], known: Sequence[str], what: str) -> list[str]:
             raise SettingError(
                 f"{what} {name!r} is not known; expected {', '.join(allowed)} or package.module:Name"
             )
-    paper = [name for name in (known if "all" in names else names) if not is_reference(name)]
+    paper = [name for name in names if not is_reference(name) and name != "all"]
+    paper = [*(every or known), *paper] if "all" in names else paper
     return list(dict.fromkeys([*paper, *filter(is_reference, names)]))
 
 
@@ -122,14 +125,15 @@ def _sweep(options: argparse.Namespace) -> int:
     code = trusted(options)
     is_preset = len(options.streams) == 1 and options.streams[0] in PRESETS
     bases = options.adaptations or ["all" if is_preset else "er"]
-    options.adaptations = _choose(bases, list(BASES), "adaptation")
+    options.adaptations = _choose(bases, list(ADAPTATIONS), "adaptation", list(BASES))
     particular = options.algorithms is not None and "all" not in options.algorithms
     options.algorithms = _choose(options.algorithms or ["all"], list(ALGORITHMS), "algorithm")
     jobs = _preset(options) if is_preset else _product(options, code)
     if not jobs:
         raise SettingError(
-            "none of these go together: fm (frozen components) goes with the algorithms dynamic and "
-            "compositional, linear combinations with all but dynamic"
+            "none of these go together: fm (frozen components) goes with the algorithms dynamic, "
+            "compositional and alone, linear combinations with all but dynamic and no-components-frozen, "
+            "which goes with er"
         )
     if particular and not is_preset:
         _note_absent(jobs, options)
@@ -151,15 +155,14 @@ def _product(options: argparse.Namespace, code: Trusted) -> list[Job]:
     structures = _choose(options.structures, STRUCTURES[:3], "structure") if options.structures else None
     jobs = []
     for stream in streams:
-        methods = [
-            Method(adaptation, algorithm, structure)
+        chosen = [
+            method
             for structure in structures or [structure_of(stream)]
-            for adaptation in options.adaptations
-            for algorithm in options.algorithms
+            for method in methods(structure, options.adaptations, options.algorithms)
         ]
         common = _common(options) | {"options": tuple(options_for(stream, options.options, code).items())}
         common |= {"seeds": tuple(options.seeds or range(3)), "settings": tuple(_settings(options).items())}
-        jobs += [Job(stream, method, **common) for method in methods if goes_together(method)]
+        jobs += [Job(stream, method, **common) for method in chosen]
     return jobs
 
 
@@ -185,8 +188,11 @@ def _preset(options: argparse.Namespace) -> list[Job]:
         raise SettingError(f"{preset.name} is a preset, which has its structure; leave out --structures")
     seeds = options.seeds or range(1 if options.quick else preset.seeds)
     every = preset_jobs(preset, seeds, _settings(options), **_common(options))
-    asked = options.adaptations, options.algorithms
-    jobs = [job for job in every if job.method.adaptation in asked[0] and job.method.algorithm in asked[1]]
+    jobs = [
+        job
+        for job in every
+        if job.method in methods(job.method.structure, options.adaptations, options.algorithms)
+    ]
     check_options([job.stream for job in jobs], options.options)
     jobs = [
         replace(job, options=tuple((dict(job.options) | options_for(job.stream, options.options)).items()))

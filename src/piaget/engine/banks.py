@@ -39,6 +39,11 @@ class Size(NamedTuple):
         return cls(rounded(slots, 4), outputs, rounded(features, 4))
 
 
+def used_features(x: Tensor, features: Tensor | None, size: int) -> Tensor:
+    """Inputs (n, *shape), or only those features that an encoder learns from, (n, size)."""
+    return x if features is None else resize(x.flatten(1)[:, features], 1, size)
+
+
 @dataclass(frozen=True, eq=False)
 class Banks:
     """The rows of one run's stage, and what its loss only reads, in a given size."""
@@ -53,14 +58,14 @@ class Banks:
         """
         stage, model = self.stage, self.stage.settings.model
         x, y = data.tensors(stage.settings)
-        if features is not None:
-            x = resize(x.flatten(1)[:, features], 1, self.size.features)
+        x = used_features(x, features, self.size.features)
         rows = Rows(targets(data.record.kind, y, self.size.outputs, x.dtype))
         if stage.encoder_learns:
             return rows._replace(x=x)
         with torch.no_grad():
             h = model.encode(encoder, x)
-            first = None if "components" in stage.trained else self._first(h, stacked)
+            known = "components" not in stage.trained and model.structure.uses_components
+            first = self._first(h, stacked) if known else None
         return rows._replace(h=h, first=first)
 
     def _first(self, h: Tensor, stacked: Tensors) -> Tensor | None:
@@ -80,7 +85,13 @@ class Banks:
 
     def past(self, stored: Stored) -> TaskRecord:
         """Whose samples these are."""
-        return list(self.stage.state.records.values())[stored.task]
+        return self.stage.past(stored)
+
+    def past_rows(self, stored: list[Stored]) -> int:
+        """How many rows the table of past tasks has. Those that are added are never asked for; where they
+        cost, as encoders that learn do, they are fewer."""
+        least = 8 if "past encoder" in self.stage.trained else 32
+        return max(least, rounded(len(stored), 1))
 
     def fixed(self, record: TaskRecord, stored: list[Stored]) -> Fixed:
         """What the loss reads of the current task and, with stored samples, of theirs."""
@@ -104,7 +115,7 @@ class Banks:
             model.resized(r.params, self.size.slots, self.size.outputs)._replace(encoder={}) for r in past
         ]
         params = map_tree(lambda *t: torch.stack(t), *table)
-        rows = max(32, rounded(len(past), 1))  # those that are added are never asked for
+        rows = self.past_rows(stored)
         fixed = Fixed(
             slot,
             resize(visible, 0, 1 + rows),
@@ -113,9 +124,10 @@ class Banks:
         )
         return map_tree(lambda t: t.to(device), fixed)
 
-    def union(self, current: Rows | None, stored: list[Stored]) -> Rows:
-        """The task's rows and stored samples in one bank; `task` tells whose a row is."""
-        pieces = [self._stored_rows(i, s) for i, s in enumerate(stored)]
+    def union(self, current: Rows | None, stored: list[Stored], joins: bool = True) -> Rows:
+        """The task's rows and stored samples in one bank; `task` tells whose a row is. joins: they join the
+        batches, else they are drawn beside them."""
+        pieces = [self._stored_rows(i, s, joins) for i, s in enumerate(stored)]
         if current is not None:
             whose = torch.zeros_like(current.targets.column)
             pieces.insert(0, current._replace(first=None, task=whose))
@@ -138,8 +150,8 @@ class Banks:
         value = torch.cat([piece.targets.value for piece in pieces])
         return Rows(Targets(column, value), **columns, fields=fields)
 
-    def _stored_rows(self, i: int, stored: Stored) -> Rows:
-        """The stored samples of the i-th of some past tasks."""
+    def _stored_rows(self, i: int, stored: Stored, joins: bool) -> Rows:
+        """The stored samples of the i-th of some past tasks. joins: they join the batches."""
         stage, record = self.stage, self.past(stored)
         model, adaptation = stage.settings.model, stage.settings.adaptation
         rows = Rows(targets(record.kind, stored.y, self.size.outputs, stored.h.dtype))
@@ -148,8 +160,11 @@ class Banks:
             for name, t in stored.fields.items()
         }
         rows = rows._replace(task=torch.full_like(rows.targets.column, i + 1), fields=fields)
-        if not model.encoder.shared:
+        if not stage.settings.stores_inputs:
             return rows._replace(h=stored.h)
         if "shared encoder" in stage.trained:
             return rows._replace(x=stored.h)
-        return rows._replace(h=model.encode(stage.state.shared.encoder, stored.h))
+        if joins and "past encoder" in stage.trained:
+            features = stage.past_features(stored)
+            return rows._replace(x=used_features(stored.h, features, self.size.features))
+        return rows._replace(h=model.encode(stage.state.shared.encoder or record.params.encoder, stored.h))

@@ -32,7 +32,7 @@ class Plan:
     index: Tensor  # (S, B)
     weight: Tensor  # (S, B) bool: False for padding
     components: Tensor  # (S, P, k): those that some sample of the batch may use
-    current: Tensor  # (S,): does the batch hold a sample of the current task?
+    tasks: Tensor  # (S, 1 + T): does the batch hold a sample of the current task, of past task t?
     noise: Iterator[Tensor] | None  # packed dropout bits (n, B, slots, bytes), of S * P in all; None: without
     references: Tensor | None  # (S, P, references): rows of the stored samples beside each batch
     random: Tensor | None  # (S, P, randoms)
@@ -51,11 +51,13 @@ def draw_plan(stage: Stage, part: Part) -> Plan:
     index = resize(order, 0, steps * size).view(steps, size)
     weight = (torch.arange(steps * size) < n).view(steps, size)
     seen = part.fixed.visible[..., :k].cpu()
-    current = torch.ones(steps, dtype=torch.bool)
+    tasks = torch.ones(steps, 1, dtype=torch.bool)
     if bank.task is not None:
         whose = bank.task.cpu()[index]  # (S, B)
+        known = len(seen)  # 1 + T
         seen = (seen[whose] & weight[:, :, None]).any(1)  # (S, k)
-        current = ((whose == 0) & weight).any(1)
+        nobody = whose.masked_fill(~weight, known)
+        tasks = torch.zeros(steps, known + 1, dtype=torch.bool).scatter_(1, nobody, True)[:, :known]
     hidden = torch.tensor(passes)[:, None] & part.fixed.slot[:k].cpu()  # (P, k)
     components = seen.expand(steps, k)[:, None] & ~hidden
     references, random = _draw_for_adaptation(stage, part, steps)
@@ -67,7 +69,7 @@ def draw_plan(stage: Stage, part: Part) -> Plan:
         # By `map`, which does not hold the bits of all components while those of the chosen ones are used.
         drawn = map(partial(of_chosen, chosen=part.fixed.chosen.argmax(-1).cpu(), shapes=shapes), drawn)
     noise = drawn if dropout else None
-    plan = Plan(index, weight, components, current, noise, references, random)
+    plan = Plan(index, weight, components, tasks, noise, references, random)
     return observed("plan", plan, stage=stage, part=part)
 
 
@@ -95,7 +97,7 @@ def _draw_noise(
 
 def empty_plan(plan: Plan) -> Plan:
     """No batch at all: for a run that waits while others train."""
-    nothing = {name: getattr(plan, name)[:0] for name in ("index", "weight", "components", "current")}
+    nothing = {name: getattr(plan, name)[:0] for name in ("index", "weight", "components", "tasks")}
     return Plan(
         **nothing,
         noise=None if plan.noise is None else iter(()),
@@ -123,7 +125,7 @@ class Epoch:
         slots: int,
         noise_slots: Sequence[int],  # of each pass
         cohort: bool,
-        moves: Sequence[Sequence[str]],  # of each pass and group: what moves it
+        moves: Sequence[Sequence[tuple[str, int]]],  # of each pass and group: what moves its counts
     ) -> None:
         self.part, self.plans, self.cohort = part, plans, cohort
         self.noise_slots = noise_slots if part.fixed.chosen is None else [1] * len(noise_slots)
@@ -133,12 +135,19 @@ class Epoch:
         self.index = self._gather([plan.index for plan in plans], (1, width))  # (S, [R,] B)
         mask = self._gather([plan.weight for plan in plans], (1, width))
         components = self._gather([plan.components for plan in plans], (2, slots)).movedim(-2, 1)
-        current = self._gather([plan.current for plan in plans])[..., None]
+        tasks = self._gather([plan.tasks for plan in plans])
         active = mask.any(-1)[..., None]
-        signs = {"current": current, "active": active, "never": torch.zeros_like(active)}
-        nothing = active[..., :0]
+        signs = {"current": tasks[..., :1], "past": tasks[..., 1:], "active": active}
+        never = torch.zeros_like(active)
         self.touched = [  # of each pass, (S, [R,] n): which groups of parameters move, as they are counted
-            torch.cat([nothing, *(components[:, p] if m == "components" else signs[m] for m in of_pass)], -1)
+            torch.cat(
+                [never[..., :0]]
+                + [
+                    (signs | {"components": components[:, p]}).get(move, never.expand(*never.shape[:-1], n))
+                    for move, n in of_pass
+                ],
+                -1,
+            )
             for p, of_pass in enumerate(moves)
         ]
         self.active = active[..., 0].double()

@@ -36,9 +36,9 @@ from piaget.method.trees import leaves, rebuild
 
 Compiled = Callable[[list[Tensor]], Any]  # takes the leaves of the arguments' tree; writes into some
 
-# Compiling takes about 15 s of a core for each of three kinds of steps, once; it saves 2 ms a step of one run,
-# and 5 ms of ten together (docs/performance.md). So steps are compiled if there are so many of all kinds, and
-# of their own kind, times the number of runs and five more.
+# Compiling takes about 15 s of a core for each of three kinds of steps, once; it saves 2 ms a step of one
+# run, and 5 ms of ten together (docs/performance.md). So steps are compiled if there are so many of all
+# kinds, and of their own kind, times the number of runs and five more.
 MANY_STEPS, FEW_STEPS = 100_000, 3_000
 
 READY: dict[Any, Compiled | None] = {}  # in this process, by key; None: it cannot be compiled

@@ -1,4 +1,4 @@
-"""A stage laid out as tensors, and read back.
+"""A stage laid out as tensors. (Read back by results.py.)
 
 Runs with different numbers of components, outputs, used features and samples can be stacked: all are padded
 to a common `Size`.
@@ -17,9 +17,9 @@ from torch import Tensor
 from piaget.engine.banks import Banks, Size
 from piaget.engine.loss import BatchLoss, Fixed, Rows
 from piaget.engine.stage import Stage, TaskData
-from piaget.knowledge.state import TaskRecord, Update
+from piaget.knowledge.state import TaskRecord
 from piaget.method.adaptation import Memory, Stored
-from piaget.method.parameters import SHARED_ROLES, TASK_ROLES, Moments, Role, TaskParams
+from piaget.method.parameters import PAST_ROLES, SHARED_ROLES, TASK_ROLES, Moments, Role, TaskParams
 from piaget.method.trees import T, Tensors, map_tree, resize
 
 
@@ -65,7 +65,7 @@ class Work:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """One stage of one run: what it needs, its tensors in a given size, and its results."""
+    """One stage of one run: what it needs, and its tensors in a given size."""
 
     stage: Stage
 
@@ -73,16 +73,18 @@ class Layout:
 
     @cached_property
     def features(self) -> list[Tensor | None]:
-        """For each task whose encoder learns: the features that are not zero in all its samples.
+        """For each task: the features that its encoder learns from, if not all."""
+        return [self.stage.features(data) for data in self.stage.data]
 
-        The weights of the others have no gradient, so they stay as they are and need no work.
-        """
-        settings = self.stage.settings
-        whole = settings.encoder.feature_weight is None or settings.optimizer.moves_without_gradient
-        if "encoder" not in self.stage.trained or whole:
-            return [None] * len(self.stage.data)
-        inputs = (data.tensors(settings)[0] for data in self.stage.data)
-        return [torch.nonzero(x.flatten(1).any(0)).flatten() for x in inputs]
+    @cached_property
+    def joined(self) -> list[list[Stored]]:
+        """The stored samples of each part: first of the form of the current task's, which they join, then of
+        each other form (images of another size, say), which make parts of their own."""
+        stage = self.stage
+        by_form: dict[Any, list[Stored]] = {self._form(stage.data[-1].record): []}
+        for stored in stage.replay:
+            by_form.setdefault(self._form(stage.past(stored)), []).append(stored)
+        return list(by_form.values())
 
     @cached_property
     def size(self) -> Size:
@@ -91,7 +93,10 @@ class Layout:
         records = state.records.values() if stage.samples else [data.record for data in stage.data]
         widths = [record.outputs for record in records]
         columns = stage.settings.model.columns(state.shared.decoder)
-        features = max(0 if f is None else len(f) for f in self.features)
+        learned = list(self.features)
+        if "past encoder" in stage.trained:
+            learned += [stage.past_features(stored) for stored in stage.replay]
+        features = max(0 if f is None else len(f) for f in learned)
         return Size(state.k, max([*widths, columns or 0]), features)
 
     # --- as tensors -------------------------------------------------------------------------------
@@ -114,7 +119,9 @@ class Layout:
         parts: list[Part] = []
         for i, data in enumerate(stage.data):
             self._add_task(i, data, size, groups, moments)
-            parts += self._parts(i, data, groups, size)
+            parts.append(self._current_part(i, data, groups, moments, size))
+        for number, others in enumerate(self.joined[1:], len(stage.data)):
+            parts.append(self._stored_part(number, others, groups, moments, size))
         learned = {part.keys[role]: None for part in parts for role in part.trained}
         return self._gathered(groups, {key: moments[key] for key in learned}, parts)
 
@@ -128,22 +135,23 @@ class Layout:
     ) -> None:
         """A task's own groups, in this size."""
         record, progress = data.record, self.stage.state.progress
-        for role, params in zip(TASK_ROLES, self._sized(i, record.params, size), strict=True):
+        features = self.features[i]
+        for role, params in zip(TASK_ROLES, self._sized(record.params, features, size), strict=True):
             groups[Key(role, i)] = params
         if progress is None or not set(TASK_ROLES) & set(self.stage.trained):
             return
         of_roles = progress.moments[record.name]
         slots = {
-            slot: self._sized(i, TaskParams(*(of_roles[role].slots[slot] for role in TASK_ROLES)), size)
+            slot: self._sized(_slot(of_roles, slot), features, size)
             for slot in self.stage.settings.optimizer.slots
         }
         for place, role in enumerate(TASK_ROLES):
             moments[Key(role, i)] = Moments({s: p[place] for s, p in slots.items()}, of_roles[role].updates)
 
-    def _sized(self, i: int, params: TaskParams, size: Size) -> TaskParams:
+    def _sized(self, params: TaskParams, features: Tensor | None, size: Size) -> TaskParams:
         """A task's parameters, or moments of them, in this size."""
         params = self.stage.settings.model.resized(params, size.slots, size.outputs)
-        features, name = self.features[i], self.stage.settings.encoder.feature_weight
+        name = self.stage.settings.encoder.feature_weight
         if features is None or name is None:
             return params
         weight = resize(params.encoder[name][features], 0, size.features)
@@ -169,36 +177,92 @@ class Layout:
 
     # --- its data ---------------------------------------------------------------------------------
 
-    def _parts(self, i: int, data: TaskData, groups: dict[Key, Tensors], size: Size) -> list[Part]:
-        """The current task's part, joined by the stored samples that have its form.
-
-        Stored samples of another form (images of another size) make parts of their own.
-        """
-        stage, model, record = self.stage, self.stage.settings.model, data.record
-        banks = Banks(stage, size)
-        keys: dict[Role, Key] = {role: Key(role, i) for role in TASK_ROLES}
-        keys |= {role: Key(role) for role in ("components", *SHARED_ROLES)}
-        if "candidate" in stage.trained:
-            keys["candidate"] = Key("candidate")
-        shape = self._entering(record)
-        by_shape: dict[tuple[int, ...], list[Stored]] = {shape: []}
-        for stored in stage.replay:
-            by_shape.setdefault(self._entering(banks.past(stored)), []).append(stored)
+    def _current_part(
+        self,
+        i: int,
+        data: TaskData,
+        groups: dict[Key, Tensors],
+        moments: dict[Key, Moments],
+        size: Size,
+    ) -> Part:
+        """The current task's part, with the stored samples that join its batches."""
+        stage, banks = self.stage, Banks(self.stage, size)
+        keys = self._keys(i)
+        self._add_past(i, self.joined[0], groups, moments, banks)
         encoder = groups[keys["shared encoder"]] or groups[keys["encoder"]]
         current = banks.current(data, self.features[i], encoder, groups[Key("components")])
-        learning = tuple(role for role in stage.trained if groups[keys[role]])  # what has parameters
-        parts = [self._part(keys, learning, record, current, by_shape.pop(shape), banks)]
-        trained = tuple(role for role in learning if role not in TASK_ROLES)
-        for number, others in enumerate(by_shape.values(), len(stage.data)):
-            # No row is the current task's: any past task of this form stands in its place.
-            stand_in = banks.past(others[0])
-            for role, params in zip(
-                TASK_ROLES, model.resized(stand_in.params, size.slots, size.outputs), strict=True
-            ):
-                groups[Key(role, number)] = params
-            own = {role: Key(role, number) for role in TASK_ROLES}
-            parts.append(self._part(keys | own, trained, stand_in, None, others, banks))
-        return parts
+        return self._part(keys, stage.trained, data.record, current, self.joined[0], groups, banks)
+
+    def _stored_part(
+        self,
+        number: int,
+        stored: list[Stored],
+        groups: dict[Key, Tensors],
+        moments: dict[Key, Moments],
+        size: Size,
+    ) -> Part:
+        """A part of stored samples alone: any past task of their form stands in the current one's place."""
+        stage, banks = self.stage, Banks(self.stage, size)
+        stand_in = stage.past(stored[0])
+        features = stage.past_features(stored[0]) if "past encoder" in stage.trained else None
+        for role, params in zip(TASK_ROLES, self._sized(stand_in.params, features, size), strict=True):
+            groups[Key(role, number)] = params
+        self._add_past(number, stored, groups, moments, banks)
+        trained = tuple(role for role in stage.trained if role not in TASK_ROLES)
+        return self._part(self._keys(number), trained, stand_in, None, stored, groups, banks)
+
+    def _keys(self, number: int) -> dict[Role, Key]:
+        """The groups that play each role in a part."""
+        own = {role: Key(role, number) for role in (*TASK_ROLES, *PAST_ROLES)}
+        keys = own | {role: Key(role) for role in ("components", *SHARED_ROLES)}
+        return keys | ({"candidate": Key("candidate")} if "candidate" in self.stage.trained else {})
+
+    def _add_past(
+        self,
+        number: int,
+        stored: list[Stored],
+        groups: dict[Key, Tensors],
+        moments: dict[Key, Moments],
+        banks: Banks,
+    ) -> None:
+        """The encoders and decoders of past tasks that learn in a part, as tables (T, ...)."""
+        stage, rows = self.stage, banks.past_rows(stored)
+        slots = stage.settings.optimizer.slots
+
+        def table(of_tasks: list[Tensors]) -> Tensors:
+            return map_tree(lambda *t: resize(torch.stack(t), 0, rows), *of_tasks)
+
+        for role in PAST_ROLES:
+            groups[Key(role, number)] = {}
+        learning = [role for role in PAST_ROLES if role in stage.trained and stored]
+        for role in learning:
+            own = PAST_ROLES[role]
+            kept = [stage.state.past_moments[stage.past(s).name] for s in stored]
+            sized = [self._sized_past(s, stage.past(s).params, banks.size) for s in stored]
+            groups[Key(role, number)] = table([getattr(params, own) for params in sized])
+            of_slots = {
+                slot: table(
+                    [
+                        getattr(self._sized_past(s, _slot(of_task, slot), banks.size), own)
+                        for s, of_task in zip(stored, kept, strict=True)
+                    ]
+                )
+                for slot in slots
+            }
+            updates = torch.stack([of_task[own].updates for of_task in kept])
+            moments[Key(role, number)] = Moments(of_slots, resize(updates, 0, rows))
+
+    def _sized_past(self, stored: Stored, params: TaskParams, size: Size) -> TaskParams:
+        """A past task's parameters, or moments of them, in this size."""
+        features = self.stage.past_features(stored) if "past encoder" in self.stage.trained else None
+        return self._sized(params, features, size)
+
+    def _form(self, record: TaskRecord) -> tuple[Any, ...]:
+        """What samples of one part have in common."""
+        settings = self.stage.settings
+        whole = settings.encoder.feature_weight is None or settings.optimizer.moves_without_gradient
+        encoded = "past encoder" in self.stage.trained and whole
+        return self._entering(record), tuple(record.input_shape) if encoded else None
 
     def _entering(self, record: TaskRecord) -> tuple[int, ...]:
         """The shape of what enters depth 0."""
@@ -211,6 +275,7 @@ class Layout:
         record: TaskRecord,
         current: Rows | None,
         stored: list[Stored],
+        groups: dict[Key, Tensors],
         banks: Banks,
     ) -> Part:
         stage, model = self.stage, self.stage.settings.model
@@ -220,77 +285,22 @@ class Layout:
         else:
             assert current is not None
             bank, fixed = current, banks.fixed(record, [])
+        trained = tuple(role for role in trained if groups[keys[role]])  # what has parameters
         corrects = stage.kind.adapts and "components" in trained and adaptation.corrects
         memory = adaptation.constants(stage.state.memory, banks.size.slots) if corrects else {}
         shape = self._entering(record)
-        fitting = [s for s in stage.references if self._entering(banks.past(s)) == shape]
+        fitting = [s for s in stage.references if self._entering(stage.past(s)) == shape]
         reference = None
         if corrects and fitting:
-            reference = Reference((banks.union(None, fitting),), banks.fixed(record, fitting))
+            beside = banks.union(None, fitting, joins=False)
+            reference = Reference((beside,), banks.fixed(record, fitting))
         loss = BatchLoss(model, adaptation, tuple(model.shapes(tuple(record.input_shape))))
         return Part(loss, keys, trained, fixed, (bank,), memory, reference)
 
-    # --- back -------------------------------------------------------------------------------------
 
-    def update(self, work: Work, steps: int) -> Update:
-        """One run's results, in the sizes of its state."""
-        groups: dict[Role, tuple[Tensors, Moments]] = {}
-        tasks: dict[str, dict[Role, tuple[Tensors, Moments]]] = {}
-        for key in work.slots:
-            if key.task is None:
-                groups[key.role] = self._shared_results(key, work)
-        for i, data in enumerate(self.stage.data):
-            roles = [key.role for key in work.slots if key.task == i]
-            if roles:
-                tasks[data.record.name] = self._task_results(i, data.record, roles, work)
-        counts = {name: float(total) for name, total in work.totals.items()}
-        return Update(groups, tasks, steps, counts)
-
-    def _shared_results(self, key: Key, work: Work) -> tuple[Tensors, Moments]:
-        k = self.stage.state.k
-        count = work.counts[work.places[key]]
-        if key.role != "components":
-            copied = map_tree(torch.clone, (work.groups[key], work.slots[key]))
-            return copied[0], Moments(copied[1], count[0].clone())
-        cut = map_tree(lambda p: resize(p, 0, k).clone(), (work.groups[key], work.slots[key]))
-        return cut[0], Moments(cut[1], count[:k].clone())
-
-    def _task_results(
-        self, i: int, record: TaskRecord, roles: list[Role], work: Work
-    ) -> dict[Role, tuple[Tensors, Moments]]:
-        progress = self.stage.state.progress
-        assert progress is not None
-        old = progress.moments[record.name]
-        params = self._own_size(i, record, record.params, _by_role(work.groups, i))
-        slots = {
-            slot: self._own_size(
-                i,
-                record,
-                TaskParams(*(old[role].slots[slot] for role in TASK_ROLES)),
-                _by_role({key: tensors[slot] for key, tensors in work.slots.items()}, i),
-            )
-            for slot in self.stage.settings.optimizer.slots
-        }
-        results = {}
-        for role in roles:
-            count = work.counts[work.places[Key(role, i)]][0].clone()
-            moments = Moments({slot: getattr(kept, role) for slot, kept in slots.items()}, count)
-            results[role] = (getattr(params, role), moments)
-        return results
-
-    def _own_size(self, i: int, record: TaskRecord, old: TaskParams, trained: TaskParams) -> TaskParams:
-        """A task's own parameters (or moments) in their own size, from those of a stage."""
-        params = self.stage.settings.model.resized(trained, record.k, record.outputs)
-        features, name = self.features[i], self.stage.settings.encoder.feature_weight
-        if features is not None and name is not None:
-            rows = params.encoder[name][: len(features)]
-            weight = old.encoder[name].index_copy(0, features, rows)
-            params = params._replace(encoder=params.encoder | {name: weight})
-        return map_tree(torch.clone, params)
-
-
-def _by_role(groups: dict[Key, Tensors], i: int) -> TaskParams:
-    return TaskParams(*(groups.get(Key(role, i), {}) for role in TASK_ROLES))
+def _slot(moments: dict[Role, Moments], slot: str) -> TaskParams:
+    """One of the optimizer's slots, of all of a task's own parameters."""
+    return TaskParams(*(moments[role].slots[slot] for role in TASK_ROLES))
 
 
 # --- many runs --------------------------------------------------------------------------------------------

@@ -55,7 +55,9 @@ class BatchLoss:
         out, form = self.outputs(groups, fixed, rows, noise)
         losses = sample_losses(out, rows.targets, form)
         if rows.task is not None and self.adaptation.has_losses:
-            replayed = Replayed(rows.task > 0, rows.fields, rows.targets, form)
+            known = torch.arange(len(fixed.visible), device=weight.device)
+            present = (rows.task[:, None] == known) & (weight[:, None] > 0)  # (B, 1 + T)
+            replayed = Replayed(rows.task > 0, rows.fields, rows.targets, form, present.any(0).sum())
             # A shared decoder has columns of other tasks, too: those are not the sample's outputs.
             first = torch.arange(out.shape[1], device=out.device) == 0
             columns = form.allowed[:, :-1] | (form.regression[:, None] & first)
@@ -77,7 +79,7 @@ class BatchLoss:
             TaskParams(groups["encoder"], groups["structure"], groups["decoder"]),
             SharedParams(groups["shared encoder"], groups["shared decoder"]),
         )
-        h = self._entering(params, rows)
+        h = self._entering(params, rows, groups.get("past encoder") or None)
         first = None if rows.first is None else model.components.from_memory(rows.first)
         if "candidate" in groups and not self.hide:
             candidate = groups["candidate"]
@@ -88,7 +90,10 @@ class BatchLoss:
         if rows.task is None:
             return model.forward(params, h, keep, visible, first, chosen=fixed.chosen), fixed.form
         whose = rows.task
-        params = params._replace(task=_of_each(params.task, fixed.past, whose))
+        assert fixed.past is not None
+        params = params._replace(
+            task=_of_each(params.task, fixed.past, groups.get("past decoder") or None, whose)
+        )
         form = map_tree(lambda t: t[whose], fixed.form)
         return model.forward(params, h, keep, visible[whose], mixed=True), form
 
@@ -109,17 +114,21 @@ class BatchLoss:
             rows = rows._replace(first=rows.first[:, :k])
         return groups, fixed, rows
 
-    def _entering(self, params: Params, rows: Rows) -> Tensor:
-        """What enters depth 0."""
+    def _entering(self, params: Params, rows: Rows, past: Tensors | None) -> Tensor:
+        """What enters depth 0. past: the encoders of past tasks (T, ...), if they go on learning."""
         if rows.x is None:
             assert rows.h is not None
             return rows.h
-        h = self.model.encode(params.encoder, rows.x)
-        # Past tasks' samples are stored encoded: only the current task's encoder still learns.
-        if rows.h is None or rows.task is None:
+        h, then = self.model.encode(params.encoder, rows.x), rows.h
+        if past is not None and rows.task is not None:
+            every = torch.func.vmap(self.model.encode, (0, None))(past, rows.x)  # (T, B, *shape)
+            own = own_rows(rows.task, every).T
+            then = (every * own.view(*own.shape, *(1,) * (every.ndim - 2))).sum(0)
+        # Else samples of past tasks are stored encoded, or all tasks share one encoder.
+        if then is None or rows.task is None:
             return h
         current = (rows.task == 0).view(-1, *(1,) * (h.ndim - 1))
-        return torch.where(current, h, rows.h)
+        return torch.where(current, h, then)
 
 
 def check_hook(part: object, hook: str, given: object, expected: Tensors) -> None:
@@ -137,16 +146,35 @@ def check_hook(part: object, hook: str, given: object, expected: Tensors) -> Non
             )
 
 
-def _of_each(current: TaskParams, past: TaskParams | None, whose: Tensor) -> TaskParams:
-    """Each sample's own task's structure and decoder, with a sample axis first."""
-    assert past is not None
-    is_current, past_row = whose == 0, (whose - 1).clamp(min=0)
+def _of_each(
+    current: TaskParams, past: TaskParams, past_decoder: Tensors | None, whose: Tensor
+) -> TaskParams:
+    """Each sample's own task's structure and decoder, with a sample axis first. past_decoder: those of past
+    tasks, where they learn."""
+    past_row = (whose - 1).clamp(min=0)
 
     def choose(now: Tensor, then: Tensor) -> Tensor:
-        # Only `now` may learn: choosing by a mask spares the slow gradient of an indexed table.
-        return torch.where(is_current.view(-1, *(1,) * now.ndim), now, then[past_row])
+        """By a mask, which spares the slow gradient of an indexed table: `then` (B, ...) does not learn."""
+        return torch.where((whose == 0).view(-1, *(1,) * now.ndim), now, then)
 
-    return map_tree(choose, current._replace(encoder={}), past)
+    def stored(now: Tensor, table: Tensor) -> Tensor:
+        return choose(now, table[past_row])
+
+    def learned(now: Tensor, table: Tensor) -> Tensor:
+        """By a product, for the same reason."""
+        return choose(now, (own_rows(whose, table) @ table.flatten(1)).view(-1, *now.shape))
+
+    decoder = past.decoder if past_decoder is None else past_decoder
+    return TaskParams(
+        encoder={},
+        structure=map_tree(stored, current.structure, past.structure),
+        decoder=map_tree(stored if past_decoder is None else learned, current.decoder, decoder),
+    )
+
+
+def own_rows(whose: Tensor, table: Tensor) -> Tensor:
+    """Which row of a table of past tasks (T, ...) is each sample's (B,) own: (B, T), 1 or 0."""
+    return (whose[:, None] == torch.arange(1, len(table) + 1, device=whose.device)).to(table.dtype)
 
 
 def put(components: Tensors, candidate: Tensors, slot: Tensor) -> Tensors:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from piaget.data.tasks import Split
@@ -64,12 +65,14 @@ class Stage:
             "shared encoder": encoder.learns and encoder.shared,
             "shared decoder": decoder.shared,
         }
+        past = self.settings.past_roles if self.replay else ()
+        present |= dict.fromkeys(past, True)
         return tuple(role for role, there in present.items() if there and role in self.kind.trains)
 
     @property
     def encoder_learns(self) -> bool:
-        """Does the encoder of the current task, or of all of them, learn?"""
-        return "encoder" in self.trained or "shared encoder" in self.trained
+        """Does an encoder learn: of the current task, of past ones, or of all? Then each step encodes."""
+        return any(role in self.trained for role in ("encoder", "past encoder", "shared encoder"))
 
     @property
     def samples(self) -> list[Stored]:
@@ -85,6 +88,26 @@ class Stage:
     def references(self) -> list[Stored]:
         """Those that are drawn beside each batch."""
         return self.samples if self.settings.adaptation.references > 0 else []
+
+    def past(self, stored: Stored) -> TaskRecord:
+        """Whose samples these are."""
+        return list(self.state.records.values())[stored.task]
+
+    def past_features(self, stored: Stored) -> Tensor | None:
+        """The features that a past task's encoder learns from, if not from all."""
+        return self._features(stored.h)
+
+    def features(self, data: TaskData) -> Tensor | None:
+        """The same of a task that is being learned."""
+        if not {"encoder", "past encoder"} & set(self.trained):
+            return None
+        return self._features(data.tensors(self.settings)[0])
+
+    def _features(self, x: Tensor) -> Tensor | None:
+        """Those that are not zero in all samples (n, ...). The weights of the others have no gradient, so
+        they stay as they are, and need no work."""
+        whole = self.settings.encoder.feature_weight is None or self.settings.optimizer.moves_without_gradient
+        return None if whole else torch.nonzero(x.flatten(1).any(0)).flatten()
 
     def chosen(self, record: TaskRecord) -> Tensor | None:
         """The one component that a task needs at each depth while components learn, if known: (depth,)."""

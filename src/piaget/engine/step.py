@@ -19,7 +19,7 @@ from piaget.errors import SettingError
 from piaget.method.adaptation import Correction, Memory, StepContext
 from piaget.method.batching import explained
 from piaget.method.optimizer import Optimizer
-from piaget.method.parameters import Role
+from piaget.method.parameters import STACKED_ROLES, Role
 from piaget.method.trees import Tensors, leaves, map_tree, rebuild
 
 NOTHING = torch.zeros(0)
@@ -177,8 +177,8 @@ class Step:
         dtype = next((p.dtype for p in leaves(standing.trained)), torch.float32)
         every = torch.stack(factors).to(dtype).unbind() if factors else ()
         for role, start, end in self.places:
-            # Components have a count each, ([R,] k); all else has one, ([R]).
-            if role != "components":
+            # Components have a count each, ([R,] k), as past tasks have; all else has one, ([R]).
+            if role not in STACKED_ROLES:
                 of_role = [f[..., start] for f in every]
             else:
                 of_role = [f[..., start:end] for f in every] if end - start < live.shape[-1] else list(every)

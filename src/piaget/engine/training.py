@@ -19,12 +19,13 @@ from piaget.engine.batches import Batch, Epoch, Plan, draw_plan, empty_plan
 from piaget.engine.compiled import Compiled, compiled, pays
 from piaget.engine.heap import give_back
 from piaget.engine.layout import Layout, Part, of_run, stacked
+from piaget.engine.results import results
 from piaget.engine.stage import Idle, Stage
 from piaget.engine.step import Inputs, Standing, Step
 from piaget.errors import Diverged
 from piaget.knowledge.state import Update
 from piaget.method.optimizer import ConstantRate
-from piaget.method.parameters import TASK_ROLES, Role
+from piaget.method.parameters import PAST_ROLES, TASK_ROLES, Role
 from piaget.method.trees import leaves, rebuild
 from piaget.scoring.rows import Row
 
@@ -213,10 +214,13 @@ class Training:
         )
         return PartStep(step, standing, self.compile)
 
-    def _moves(self, part: Part, hide: bool) -> list[str]:
-        """What moves each group of parameters in a pass over a part."""
+    def _moves(self, part: Part, hide: bool) -> list[tuple[str, int]]:
+        """What moves each group of parameters in a pass over a part, and how many counts it has."""
         roles = {part.keys[role]: role for role in part.trained if not (hide and role == "candidate")}
-        return [MOVES.get(roles[key], "active") if key in roles else "never" for key in self.work.places]
+        return [
+            (MOVES.get(roles[key], "active") if key in roles else "never", place.stop - place.start)
+            for key, place in self.work.places.items()
+        ]
 
     # --- an epoch ---------------------------------------------------------------------------------
 
@@ -290,7 +294,7 @@ class Training:
     def update(self, place: int) -> Update:
         """One run's results since it last took them."""
         work = of_run(self.work, place) if self.cohort else self.work
-        update = self.layouts[place].update(work, self.unread[place])
+        update = results(self.layouts[place], work, self.unread[place])
         self.unread[place] = 0
         for total in work.totals.values():
             total.zero_()
@@ -298,8 +302,12 @@ class Training:
 
 
 # What moves a group of parameters: a batch with a sample that may use the component, or one of the current
-# task's samples, or any batch at all.
-MOVES: dict[Role, str] = {"components": "components", **dict.fromkeys(TASK_ROLES, "current")}
+# task's samples, or of the past task's, or any batch at all.
+MOVES: dict[Role, str] = {
+    "components": "components",
+    **dict.fromkeys(TASK_ROLES, "current"),
+    **dict.fromkeys(PAST_ROLES, "past"),
+}
 
 
 class PartStep:

@@ -105,6 +105,8 @@ def _fresh(settings: Settings, state: State) -> State:
         if form not in drawn:
             drawn[form] = model.draw_task(generator, *form, dtype)
         fresh.records[name] = replace(record, params=drawn[form])
+        if name in state.past_moments:
+            fresh.past_moments[name] = task_moments(slots, drawn[form])
     if state.progress is not None:
         moments = {name: task_moments(slots, fresh.records[name].params) for name in state.progress.tasks}
         fresh.progress = replace(state.progress, moments=moments, generator=generator.get_state())
@@ -146,6 +148,11 @@ def _check_memory(settings: Settings, state: State) -> None:
         f"{finished} tasks",
     )
     records = list(state.records.values())
+    learning = [records[place].name for place in sorted(state.relearned(settings)) if place < len(records)]
+    _require(
+        learning == list(state.past_moments),
+        f"the optimizer's numbers of {list(state.past_moments)}, while {learning} go on learning",
+    )
     for name, stored in state.memory.items():
         if "task" in stored:
             _check_stored(settings, records, f"memory/{name}", stored)
@@ -158,7 +165,7 @@ def _check_stored(
     right = task.shape == () and task.dtype == torch.int64 and 0 <= int(task) < len(records)
     _require(right, f"{where}: of no task that is known")
     record = records[int(task)]
-    entering = record.input_shape if settings.encoder.shared else settings.model.shapes(record.input_shape)[0]
+    entering = record.input_shape if settings.stores_inputs else settings.model.shapes(record.input_shape)[0]
     dtype, regression = settings.torch_dtype, record.kind == "regression"
     _check_form(f"{where}/h", h, torch.empty(1, dtype=dtype).expand(len(h), *entering))
     _check_form(f"{where}/y", y, torch.empty(1, dtype=dtype if regression else torch.int64).expand(len(h)))

@@ -106,6 +106,7 @@ def finish(settings: Settings, state: State, task: Task) -> None:
         visible=visible,
         batch=settings.batch_size or len(x),
         generator=state.generator,
+        stores_inputs=settings.stores_inputs,
     )
     try:
         memory = settings.adaptation.remember(state.memory, finished)
@@ -113,6 +114,9 @@ def finish(settings: Settings, state: State, task: Task) -> None:
         raise explained(error) from error.__cause__
     _check_memory(settings, memory)
     state.memory = memory
+    if finished.index in state.relearned(settings):
+        assert state.progress is not None
+        state.past_moments = state.past_moments | {task.name: state.progress.moments[task.name]}
 
 
 def _check_memory(settings: Settings, memory: Memory) -> None:

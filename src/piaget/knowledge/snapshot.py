@@ -56,6 +56,9 @@ def describe(state: State, with_data: bool = True) -> tuple[dict[str, Any], Bran
         "usage": {str(i): record.usage for i, record in enumerate(records) if record.usage is not None},
         "pending": {str(i): _task_tensors(task) for i, task in enumerate(pending)},
     }
+    places = {name: str(i) for i, name in enumerate(state.records)}
+    if state.past_moments:
+        tree["past_moments"] = {places[name]: _of_roles(m) for name, m in state.past_moments.items()}
     described: list[TaskRecord | Task] = [*records, *pending]
     encodings = list(dict.fromkeys(d.encoding for d in described if d.encoding is not None))
     description: dict[str, Any] = {
@@ -118,6 +121,8 @@ def restore(data: dict[str, Any], tree: Branch, settings: Settings) -> State:
         params = _task_params(tree.get("tasks", {}).get(str(i), {}))
         record = TaskRecord(**fields, params=params, usage=usages.get(str(i)))
         state.records[_new(record.name, state.records)] = record
+        if str(i) in tree.get("past_moments", {}):
+            state.past_moments[record.name] = _by_role(tree["past_moments"][str(i)], TASK_ROLES, slots)
     for i, described in enumerate(read(list[dict[str, Any]], data["pending"], "pending")):
         fields = _from_fields(_TASK_FIELDS, described, encodings, f"pending[{i}]")
         splits: dict[str, Any] = {name: Split(**split) for name, split in pending[str(i)].items()}

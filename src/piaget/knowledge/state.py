@@ -88,6 +88,7 @@ class State:
     moments: Moments = field(default_factory=lambda: Moments({}, torch.zeros(0)))  # of the components
     shared: SharedParams = field(default_factory=lambda: SharedParams({}, {}))
     shared_moments: dict[Role, Moments] = field(default_factory=dict)
+    past_moments: dict[str, dict[Role, Moments]] = field(default_factory=dict)  # of tasks that go on learning
     memory: Memory = field(default_factory=dict)
     records: dict[str, TaskRecord] = field(default_factory=dict)
     pending: dict[str, Task] = field(default_factory=dict)
@@ -111,8 +112,9 @@ class State:
             still.generator = torch.Generator()
             still.generator.set_state(self.generator.get_state())
             still.records, still.pending = dict(self.records), dict(self.pending)
-            if self.progress is not None:  # only records of tasks that are being learned change
-                still.records |= {name: copy.copy(self.records[name]) for name in self.progress.tasks}
+            if self.progress is not None:  # only records of tasks that learn change
+                learning = [*self.progress.tasks, *self.past_moments]
+                still.records |= {name: copy.copy(self.records[name]) for name in learning}
                 still.progress = replace(self.progress, moments=dict(self.progress.moments))
             return still
 
@@ -125,6 +127,11 @@ class State:
     def k(self) -> int:
         """How many components there are, with one on trial."""
         return len(self.moments.updates)
+
+    def relearned(self, settings: Settings) -> set[int]:
+        """The places of past tasks whose own parameters go on learning, from samples that join batches."""
+        joins = bool(settings.past_roles) and settings.adaptation.references == 0
+        return {stored.task for stored in settings.adaptation.replay(self.memory)} if joins else set()
 
     def params(self, record: TaskRecord, model: Model) -> Params:
         """All parameters that a task's network has, with its own ones in the current size."""
@@ -153,7 +160,10 @@ class State:
             record = self.records[name]
             record.params = record.params._replace(**{role: params for role, (params, _) in groups.items()})
             changed = {role: moments for role, (_, moments) in groups.items()}
-            progress.moments[name] = progress.moments[name] | changed
+            if name in self.past_moments:
+                self.past_moments = self.past_moments | {name: self.past_moments[name] | changed}
+            else:
+                progress.moments[name] = progress.moments[name] | changed
         self.steps += update.steps
         sums = {name: progress.counts.get(name, 0.0) + count for name, count in update.counts.items()}
         progress.counts = progress.counts | sums

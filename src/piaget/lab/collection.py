@@ -130,7 +130,9 @@ class CollectedRun:
     @cached_property
     def identity(self) -> str:
         """What a run has in common with it that takes its place: method, settings and seed."""
-        configuration = {name: value for name, value in self.configuration.items() if name != "every"}
+        # A single network is the same, whatever structure it was asked for beside.
+        told = ("every", "structure")
+        configuration = {name: value for name, value in self.configuration.items() if name not in told}
         settings = {n: value for n, value in configuration["settings"].items() if n not in IRRELEVANT}
         return _text([self.method, configuration | {"settings": settings}])
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from piaget.lab.parts import check_choices
 from piaget.method.choices import default_epochs
-from piaget.paper.defaults import algorithm_of, settings_of, structure_of
+from piaget.paper.defaults import adaptation_of, algorithm_of, settings_of, structure_of
 
 Configuration = dict[str, Any]
 
@@ -29,8 +29,8 @@ def configure(
     Nothing is imported: parts of one's own are texts such as "package.module:Name".
     """
     structure = structure or structure_of(stream or "")
-    adaptation = adaptation or "er"
     algorithm = algorithm or algorithm_of(structure)
+    adaptation = adaptation or adaptation_of(algorithm)
     method = {"structure": structure, "adaptation": adaptation, "algorithm": algorithm}
     chosen = check_choices(method, {"epochs": epochs} | dict(settings or {}))
     resolved = settings_of(stream or "", structure, adaptation, algorithm, chosen) | chosen

@@ -96,7 +96,7 @@ def _place(line: Line) -> tuple[Any, ...]:
 
 def columns(table: Sequence[Line]) -> list[str]:
     """Those that are of use: structures are told apart only if there are several."""
-    structures = {line.structure for line in table if line.structure != "monolithic"}
+    structures = {line.structure for line in table if line.structure not in ("monolithic", "alone")}
     return [name for name in COLUMNS if name != "structure" or len(structures) > 1]
 
 

@@ -24,6 +24,7 @@ from piaget.errors import DataError, LoadError, SettingError
 from piaget.files import read_json, write_json
 from piaget.lab import kept
 from piaget.lab.row_file import Extent, kept_bytes, rows_of, whole_lines
+from piaget.method.choices import upgraded_algorithm
 from piaget.scoring.rows import Row
 
 LOOK = 0.5  # seconds: `piaget status` holds a lock for a moment, to see whether it is free
@@ -107,7 +108,15 @@ class RunFolder:
 
     def rows(self) -> Iterator[Row]:
         """All its rows so far."""
-        return rows_of(self.rows_file, self.row_text())
+        for row in rows_of(self.rows_file, self.row_text()):
+            row["method"] = self.method_now(row["method"])
+            yield row
+
+    def method_now(self, method: str) -> str:
+        """A method as rows have it, by its present name: version 0.1 had another one for one of them."""
+        frozen = self.description["configuration"]["algorithm"] == "no-components-frozen"
+        old = method.endswith("/no-components")
+        return f"{method}-frozen" if frozen and old else method
 
 
 def runs_below(root: Path) -> list[RunFolder]:
@@ -178,6 +187,21 @@ def read_description(folder: Path) -> dict[str, Any]:
             read_fields({"size": int, "sha256": str}, description["rows"], "rows")
     except ValueError as error:
         raise LoadError(f"{path} does not describe a run: {error}") from error
+    return _upgraded(description)
+
+
+def _upgraded(description: dict[str, Any]) -> dict[str, Any]:
+    """What version 0.1 called "no-components" has another name now, with adaptations that store samples."""
+    configuration, learner = description["configuration"], description.get("learner") or {}
+    algorithm = learner.get("algorithm")
+    now = upgraded_algorithm(algorithm, learner.get("adaptation"))
+    if now != algorithm:
+        description = description | {"learner": learner | {"algorithm": now}}
+    older = now != algorithm or not learner
+    stores = configuration["adaptation"] not in ("nft", "ewc", "fm")
+    if older and stores and configuration["algorithm"] == "no-components":
+        renamed = configuration | {"algorithm": "no-components-frozen"}
+        return description | {"configuration": renamed}
     return description
 
 

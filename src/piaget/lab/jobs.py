@@ -14,7 +14,15 @@ from piaget.lab.configuration import Configuration, configure
 from piaget.paper.names import Method
 from piaget.paper.presets import Pairs, Preset
 
-COST = {"dynamic": 2.2, "compositional": 1.0, "joint": 1.6, "no-components": 1.2}  # of an epoch, relatively
+# Of an epoch, relatively.
+COST = {
+    "dynamic": 2.2,
+    "compositional": 1.0,
+    "joint": 1.6,
+    "no-components": 1.2,
+    "no-components-frozen": 1.2,
+    "alone": 0.6,
+}
 
 
 @dataclass(frozen=True)

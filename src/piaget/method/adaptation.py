@@ -33,7 +33,7 @@ Memory = dict[str, Tensors]  # what an adaptation keeps, under names of its own
 class Stored(NamedTuple):
     """Samples of a past task.
 
-    h: (n, *shape), what enters depth 0; raw inputs where a shared encoder goes on learning.
+    h: (n, *shape), what enters depth 0; raw inputs where an encoder goes on learning.
     y: (n,) targets. fields: whatever else was stored with each sample, (n, ...).
     """
 
@@ -57,6 +57,7 @@ class Finished:
     visible: Tensor  # (k,): the components that the task may use
     batch: int  # samples in a mini-batch
     generator: torch.Generator
+    stores_inputs: bool  # an encoder goes on learning: stored samples are kept as inputs
 
     def sample(self, count: int) -> Tensor:
         """Row numbers of `count` training samples (or all), drawn uniformly."""
@@ -78,9 +79,8 @@ class Finished:
                     "for each, under another name than task, h or y"
                 )
         x = self.x[rows]
-        # A finished task's own encoder never changes: its samples are stored encoded. A shared encoder goes
-        # on learning, so it needs the raw inputs.
-        h = x if self.model.encoder.shared else self.model.encode(self.params.encoder, x)
+        # Where a finished task's encoder never changes, its samples are stored encoded.
+        h = x if self.stores_inputs else self.model.encode(self.params.encoder, x)
         stored = {"task": torch.tensor(self.index), "h": h, "y": self.y[rows]}
         return memory | {str(self.index): stored | fields}
 
@@ -106,6 +106,7 @@ class Replayed(NamedTuple):
     fields: Tensors  # (B, ...): what was stored with it; zeros for the current task's samples
     targets: Targets  # (B,)
     form: OutputForm  # (B, ...): which columns are each sample's own
+    tasks: Tensor | int = 1  # (): of how many tasks the batch has samples
 
     def probabilities(self, outputs: Tensor) -> Tensor:
         """Class probabilities (B, columns + 1) of outputs (B, columns); 0 in columns that are not its own.
@@ -240,6 +241,17 @@ class Replay(Adaptation):
 
 
 @dataclass(frozen=True)
+class DilutedReplay(Replay):
+    """Experience replay as in the authors' public code: a batch's loss is divided by the number of tasks that
+    it has samples of, so that batches with stored samples count less. The paper does not say so."""
+
+    name = "er-diluted"
+
+    def losses(self, losses: Tensor, outputs: Tensor, replayed: Replayed) -> Tensor:
+        return losses / replayed.tasks
+
+
+@dataclass(frozen=True)
 class KroneckerEWC(Adaptation):
     """Elastic weight consolidation with Kronecker factors from one mini-batch of each task.
 
@@ -336,5 +348,6 @@ class KroneckerEWC(Adaptation):
 
 
 ADAPTATIONS: dict[str, Adaptation] = {
-    adaptation.name: adaptation for adaptation in (Replay(), KroneckerEWC(), NaiveFineTuning(), Frozen())
+    adaptation.name: adaptation
+    for adaptation in (Replay(), DilutedReplay(), KroneckerEWC(), NaiveFineTuning(), Frozen())
 }

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from piaget.method.optimizer import Optimizer, RateSchedule, StopRule
     from piaget.method.schedule import Schedule
 
-STRUCTURES = ("linear", "soft-ordering", "soft-gating", "monolithic")
-ADAPTATIONS = ("er", "ewc", "nft", "fm")
-ALGORITHMS = ("dynamic", "compositional", "joint", "no-components")
+STRUCTURES = ("linear", "soft-ordering", "soft-gating", "monolithic", "alone")
+ADAPTATIONS = ("er", "er-diluted", "ewc", "nft", "fm")
+STAGED = ("dynamic", "compositional")  # the algorithms that assimilate first, and adapt then
+ALGORITHMS = (*STAGED, "joint", "no-components", "no-components-frozen", "alone")
 CompileMode = Literal["auto", "always", "never"]
 
 
@@ -275,6 +276,22 @@ NUMBERS_OF_PARTS = {
     "ewc_strength": ("adaptation", "strength"),
     "threshold": ("expansion", "threshold"),
 }
+
+
+def upgraded_algorithm(algorithm: Any, adaptation: Any) -> Any:
+    """An algorithm as plain data, as it is written now.
+
+    In version 0.1 past tasks' own parameters never learned: that is called "no-components-frozen" now, where
+    it makes a difference, which is with adaptations that store samples.
+    """
+    schedule = algorithm.get("schedule") if isinstance(algorithm, dict) else None
+    if not isinstance(schedule, dict) or schedule.get("part") != "Joint" or "past" in schedule:
+        return algorithm
+    part = adaptation.get("part") if isinstance(adaptation, dict) else None
+    alike = part in ("NaiveFineTuning", "KroneckerEWC", "Frozen")
+    without = algorithm.get("name") == "no-components"
+    name = {"name": "no-components-frozen"} if without and not alike else {}
+    return algorithm | {"schedule": schedule | {"past": without and alike}} | name
 
 
 def default_epochs(linear: bool) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 from piaget.errors import LoadError, PiagetError
 from piaget.method.adaptation import ADAPTATIONS
+from piaget.method.choices import upgraded_algorithm
 from piaget.method.components import KINDS
 from piaget.method.encoders import DECODERS, ENCODERS, NoDecoder
 from piaget.method.expansion import EXPANSIONS
@@ -87,6 +88,7 @@ def from_json(data: Any, own: Mapping[str, Any]) -> Settings:
 
 def upgraded(data: dict[str, Any]) -> dict[str, Any]:
     """Settings as version 0.1 wrote them, in the current form."""
+    data = data | {"algorithm": upgraded_algorithm(data.get("algorithm"), data.get("adaptation"))}
     if "optimizer" in data:
         return data
     data = data | {"optimizer": to_json(OPTIMIZERS["adam"])}

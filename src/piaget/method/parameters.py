@@ -17,9 +17,13 @@ Role = Literal[
     "decoder",
     "shared encoder",  # of all tasks, where they share it
     "shared decoder",
+    "past encoder",  # those of past tasks, where they go on learning: one after the other, (T, ...)
+    "past decoder",
 ]
 TASK_ROLES: tuple[Role, ...] = ("encoder", "structure", "decoder")
 SHARED_ROLES: tuple[Role, ...] = ("shared encoder", "shared decoder")
+PAST_ROLES: dict[Role, Role] = {"past encoder": "encoder", "past decoder": "decoder"}  # and what each was
+STACKED_ROLES: tuple[Role, ...] = ("components", *PAST_ROLES)  # several of a kind, which count apart
 
 
 class TaskParams(NamedTuple):
@@ -59,7 +63,7 @@ class Moments(NamedTuple):
     """What an optimizer keeps of one group of parameters.
 
     slots: for each name (Adam: mean, square), a tensor for each parameter.
-    updates: how many there were: () or, for components, (k,).
+    updates: how many there were: () or, where several are stacked (components), (k,).
     """
 
     slots: dict[str, Tensors]

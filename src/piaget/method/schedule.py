@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from typing import get_args
 
 from piaget.errors import SettingError
-from piaget.method.choices import EPOCHS, MOST_EPOCHS, STAGES, check_fields
-from piaget.method.parameters import SHARED_ROLES, TASK_ROLES, Role
+from piaget.method.choices import EPOCHS, FLAG, MOST_EPOCHS, STAGES, check_fields
+from piaget.method.parameters import PAST_ROLES, SHARED_ROLES, TASK_ROLES, Role
 
 
 @dataclass(frozen=True)
 class StageKind:
     """Who learns in an epoch, and whether past tasks take part.
 
-    trains: the groups of parameters that learn; groups that a method does not have are left out.
+    trains: the groups of parameters that learn; groups that a method does not have are left out. The encoders
+    and decoders of past tasks ("past encoder", "past decoder") learn from their stored samples, if there are.
     adapts: the adaptation's stored samples join the batches, and it corrects the components' gradient.
     """
 
@@ -39,9 +40,12 @@ class StageKind:
 INITIALIZATION = StageKind("initialization", frozenset(["components", *SHARED_ROLES]))
 # Without a structure to protect, the initial tasks' own parameters learn, too.
 WHOLE_INITIALIZATION = StageKind("initialization", INITIALIZATION.trains | {*TASK_ROLES})
+# Nothing is shared: the initial tasks learn what is their own.
+SEPARATE_INITIALIZATION = StageKind("initialization", frozenset(TASK_ROLES))
 ASSIMILATION = StageKind("assimilation", frozenset(["candidate", *TASK_ROLES]))
 ADAPTATION = StageKind("adaptation", frozenset(["components", *SHARED_ROLES]), adapts=True)
 JOINT = StageKind("joint", ADAPTATION.trains | {*TASK_ROLES}, adapts=True)
+WHOLE = StageKind("joint", JOINT.trains | {*PAST_ROLES}, adapts=True)
 
 
 class Schedule(ABC):
@@ -78,12 +82,14 @@ class Staged(Schedule):
 
 @dataclass(frozen=True)
 class Joint(Schedule):
-    """Components and structure learn together in every epoch."""
+    """Components and structure learn together in every epoch; with `past`, so do the encoders and decoders of
+    past tasks, from their stored samples."""
 
     epochs: int = 100
+    past: bool = False
 
     def __post_init__(self) -> None:
-        check_fields(self, epochs=STAGES)
+        check_fields(self, epochs=STAGES, past=FLAG)
 
     def stages(self) -> list[StageKind]:
-        return [JOINT] * self.epochs
+        return [WHOLE if self.past else JOINT] * self.epochs

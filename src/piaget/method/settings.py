@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, TypeVar
 
 import torch
 
 from piaget.data.plain import shown
 from piaget.errors import SettingError
-from piaget.method.adaptation import ADAPTATIONS, Adaptation, Replay
+from piaget.method.adaptation import ADAPTATIONS, Adaptation, Frozen, Replay
 from piaget.method.choices import (
     ALGORITHMS,
     NUMBERS_OF_PARTS,
     POSITIVE,
     SETTINGS,
+    STAGED,
     STAGES,
     WHOLE,
     CompileMode,
@@ -36,16 +38,18 @@ from piaget.method.optimizer import (
     RateSchedule,
     StopRule,
 )
+from piaget.method.parameters import Role
 from piaget.method.schedule import (
     ASSIMILATION,
     INITIALIZATION,
+    SEPARATE_INITIALIZATION,
     WHOLE_INITIALIZATION,
     Joint,
     Schedule,
     Staged,
     StageKind,
 )
-from piaget.method.structures import STRUCTURES, LinearCombination, Monolithic, Structure
+from piaget.method.structures import STRUCTURES, Alone, LinearCombination, Monolithic, Structure
 
 
 @dataclass(frozen=True)
@@ -70,14 +74,22 @@ def _check_kinds(parts: Any, **kinds: type) -> None:
             raise SettingError(f"{name} is a {found}; expected an object of class {kind.__name__}")
 
 
+# The structure of algorithms that have no components to combine, whatever structure is chosen beside them.
+BASELINES: dict[str, Structure] = {
+    "no-components": Monolithic(),
+    "no-components-frozen": Monolithic(),
+    "alone": Alone(),
+}
+
+
 def named_algorithm(name: str, epochs: int, adapt_every: int | None = None) -> Algorithm:
     """The paper's algorithms for so many epochs a task; the last one (or every N-th) adapts."""
-    if name in ("joint", "no-components"):
+    if name not in STAGED:
         if adapt_every is not None:
             raise SettingError(
-                f"adapt_every is not a setting of the algorithm {name!r}: it adapts in every epoch"
+                f"adapt_every is not a setting of the algorithm {name!r}: all its epochs are alike"
             )
-        return Algorithm(Joint(epochs), name=name)
+        return Algorithm(Joint(epochs, past=name == "no-components"), name=name)
     if epochs < 2:
         raise SettingError(f"epochs={epochs} with {name!r}; expected 2 or more, since the last one adapts")
     every = epochs if adapt_every is None else adapt_every
@@ -131,6 +143,8 @@ class Settings:
     @property
     def initialization(self) -> StageKind:
         """Who learns when the initial tasks are learned together."""
+        if not self.structure.uses_components:
+            return SEPARATE_INITIALIZATION
         return INITIALIZATION if self.structure.fixed_initially else WHOLE_INITIALIZATION
 
     def stages(self) -> list[StageKind]:
@@ -139,6 +153,22 @@ class Settings:
         if self.adaptation.trains_components:
             return stages
         return [ASSIMILATION if "components" in kind.trains else kind for kind in stages]
+
+    @cached_property
+    def past_roles(self) -> frozenset[Role]:
+        """Which of past tasks' own parameters go on learning from their stored samples."""
+        learning: dict[Role, bool] = {
+            "past encoder": self.encoder.learns and not self.encoder.shared,
+            "past decoder": not self.decoder.shared,
+        }
+        trains = {role for kind in set(self.stages()) for role in kind.trains}
+        return frozenset(role for role, learns in learning.items() if learns and role in trains)
+
+    @property
+    def stores_inputs(self) -> bool:
+        """Are stored samples kept as inputs? Else they are kept as they enter depth 0, which is the same for
+        ever if no encoder that they pass goes on learning."""
+        return self.encoder.shared or "past encoder" in self.past_roles
 
 
 # --- from what was chosen -------------------------------------------------------------------------------
@@ -160,12 +190,14 @@ def resolve(
     _check_linear(structure, components)
     linear = components.whole_model
     epochs = chosen.pop("epochs", None)
-    without_components = isinstance(algorithm, str) and algorithm == "no-components"
-    if without_components and not isinstance(given_structure, str | Monolithic):
+    baseline = BASELINES.get(algorithm) if isinstance(algorithm, str) else None
+    if baseline is not None and not isinstance(given_structure, str | type(baseline)):
         raise SettingError(
-            f"structure={type(structure).__name__}(...) with the algorithm 'no-components', which has none; "
+            f"structure={type(structure).__name__}(...) with the algorithm {algorithm!r}, which has none; "
             "leave out the structure"
         )
+    if isinstance(baseline, Alone):
+        adaptation = Frozen()  # nothing is shared that could adapt
     algorithm = _algorithm(algorithm, epochs or default_epochs(linear), chosen)
     encoder = chosen.pop("encoder", "none" if components.hidden is None else "learned")
     decoder = chosen.pop("decoder", "learned")
@@ -180,10 +212,10 @@ def resolve(
     for name, value in numbers.items():
         part, field = NUMBERS_OF_PARTS[name]
         parts[part] = _changed(parts[part], name, field, value)
-    if linear and parts["adaptation"] == Replay():
-        parts["adaptation"] = Replay(10)  # with all samples in one batch, "one batch" would be all of them
-    if without_components:
-        structure = Monolithic()
+    if linear and isinstance(parts["adaptation"], Replay) and parts["adaptation"].size is None:
+        # With all samples in one batch, "one batch" would be all of them.
+        parts["adaptation"] = replace(parts["adaptation"], size=10)
+    structure = baseline or structure
     initial_components = chosen.pop("initial_components", 4)
     depth = chosen.pop("depth", 1 if linear else initial_components)
     batch_size = chosen.pop("batch_size", "all" if linear else 32)
@@ -193,7 +225,7 @@ def resolve(
         adaptation=parts["adaptation"],
         algorithm=replace(algorithm, expansion=parts["expansion"]),
         components=parts["components"],
-        initial_components=depth if isinstance(structure, Monolithic) else initial_components,
+        initial_components=_least_components(structure, depth) or initial_components,
         depth=depth,
         encoder=_part("encoder", encoder, ENCODERS, Encoder),
         decoder=NoDecoder() if linear else _part("decoder", decoder, DECODERS, Decoder),
@@ -284,9 +316,16 @@ def _algorithm(algorithm: str | Algorithm, epochs: int, chosen: dict[str, Any]) 
     return algorithm
 
 
+def _least_components(structure: Structure, depth: int) -> int | None:
+    """How many components a structure has that does not choose among them; None: it does."""
+    if isinstance(structure, Monolithic):
+        return depth
+    return None if structure.uses_components else 1  # one that nobody uses
+
+
 def _check_linear(structure: Structure, components: Components) -> None:
     linear = isinstance(structure, LinearCombination)
-    if linear != components.whole_model and not isinstance(structure, Monolithic):
+    if linear != components.whole_model and not isinstance(structure, Monolithic | Alone):
         raise SettingError(
             f"structure {structure.name!r} with {type(components).__name__} components; linear "
             "combinations go with linear components, and other structures with other ones"
@@ -322,7 +361,7 @@ def check_fit(settings: Settings) -> None:
     if settings.algorithm.expansion.proposes and not settings.structure.expandable:
         raise SettingError(
             f"structure {settings.structure.name!r} cannot take new components; expected the algorithm "
-            "'joint' or 'no-components'"
+            "'joint', or a baseline"
         )
     if isinstance(settings.encoder, LinearEncoder) and settings.components.hidden is None:
         raise SettingError(

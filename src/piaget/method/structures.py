@@ -53,6 +53,7 @@ class Structure(ABC):
     shares: bool = False  # do the weights of a depth sum to 1?
     component_axis: int = -1  # of what `weights` returns
     fixed_initially: bool = True  # initial tasks keep random structures, encoders, decoders
+    uses_components: bool = True
 
     @abstractmethod
     def draw(self, generator: torch.Generator, frame: Frame) -> Tensors:
@@ -295,11 +296,7 @@ class Monolithic(Structure):
     fixed_initially = False  # there is no structure to protect: everything learns
 
     def draw(self, generator: torch.Generator, frame: Frame) -> Tensors:
-        if frame.components.whole_model and frame.outputs > 1:
-            raise SettingError(
-                f"a single linear model has one output, but the task has {frame.outputs} classes; "
-                "expected binary or regression tasks, or dense components"
-            )
+        check_single_model(frame)
         return {}
 
     def body(
@@ -327,6 +324,65 @@ class Monolithic(Structure):
         return 1
 
 
+@dataclass(frozen=True)
+class Alone(Structure):
+    """A network of its own for each task, and nothing shared: layers (depth, ...), each drawn as a component
+    is. The baseline that tells whether sharing helps."""
+
+    name = "alone"
+    axes = {}  # noqa: RUF012
+    expandable = False
+    fixed_initially = False
+    uses_components = False
+
+    def draw(self, generator: torch.Generator, frame: Frame) -> Tensors:
+        check_single_model(frame)
+        layers = [frame.components.draw(generator, frame.shapes[0], frame.dtype) for _ in range(frame.depth)]
+        return {name: torch.stack([layer[name] for layer in layers]) for name in layers[0]}
+
+    def body(
+        self,
+        components: Components,
+        stacked: Tensors,
+        params: Tensors,
+        h: Tensor,
+        keep: Keep,
+        visible: Tensor,
+        first: Tensor | None = None,
+        mixed: bool = False,
+    ) -> Tensor:
+        if not mixed:
+            return chain(components, params, h, keep)
+
+        def one(params: Tensors, h: Tensor, *kept: Tensor) -> Tensor:
+            noise = [k[None] for k in kept] or [None] * len(keep)
+            return chain(components, params, h[None], noise)[0]
+
+        return torch.func.vmap(one)(params, h, *(kept for kept in keep if kept is not None))
+
+    def weights(
+        self, components: Components, params: Tensors, depth: int, h: Tensor, visible: Tensor
+    ) -> Tensor:
+        return torch.zeros(len(visible), dtype=h.dtype, device=h.device)
+
+    def combine(
+        self, components: Components, params: Tensors, depth: int, h: Tensor, outputs: Tensor, visible: Tensor
+    ) -> Tensor:
+        return components.apply_one({name: p[depth] for name, p in params.items()}, h)
+
+    def noise_slots(self, k: int) -> int:
+        return 1
+
+
+def check_single_model(frame: Frame) -> None:
+    """Raises an error if the task needs more outputs than a single linear model has."""
+    if frame.components.whole_model and frame.outputs > 1:
+        raise SettingError(
+            f"a single linear model has one output, but the task has {frame.outputs} classes; "
+            "expected binary or regression tasks, or dense components"
+        )
+
+
 STRUCTURES: dict[str, Structure] = {
-    s.name: s for s in (LinearCombination(), SoftOrdering(), SoftGating(), Monolithic())
+    s.name: s for s in (LinearCombination(), SoftOrdering(), SoftGating(), Monolithic(), Alone())
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from piaget.paper.names import STAGED
+from piaget.method.choices import STAGED
 
 LINEAR: dict[str, Any] = {"structure": "linear"}
 FIXED: dict[str, Any] = {"encoder": "fixed"}
@@ -48,6 +48,11 @@ def algorithm_of(structure: str) -> str:
     return "compositional" if structure == "linear" else "dynamic"
 
 
+def adaptation_of(algorithm: str) -> str:
+    """The adaptation that an algorithm has if nothing is said: replay; tasks alone have none."""
+    return "fm" if algorithm == "alone" else "er"
+
+
 def settings_of(
     stream: str, structure: str, adaptation: str, algorithm: str, chosen: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -56,7 +61,7 @@ def settings_of(
     if (structure == "linear") != (structure_of(stream) == "linear"):
         return {}
     drop: set[str] = set()
-    if adaptation != "er":
+    if adaptation not in ("er", "er-diluted"):
         drop.add("replay_size")
     if algorithm not in STAGED or "epochs" in chosen or "schedule" in chosen:
         drop.add("adapt_every")

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 BASES = {"er": "ER", "ewc": "EWC", "nft": "NFT", "fm": "FM"}
-ALGORITHMS = {
+PAPER_ALGORITHMS = {
     "dynamic": "Dyn. + Comp.",
     "compositional": "Compositional",
     "joint": "Joint",
     "no-components": "No Comp.",
 }
+# Baselines that the paper lacks: past tasks' own encoders and decoders stay as they are; nothing is shared.
+BASELINES = {"no-components-frozen": "No Comp., past frozen", "alone": "Alone"}
+ALGORITHMS = PAPER_ALGORITHMS | BASELINES
 UNITS = {"accuracy": "accuracy in %", "rmse": "rmse"}
-STAGED = ("dynamic", "compositional")  # the algorithms that assimilate first, and adapt then
 
 
 @dataclass(frozen=True)
@@ -30,15 +34,30 @@ class Method:
 
 
 def goes_together(method: Method) -> bool:
-    """Frozen components can only be assimilated, and linear combinations have no expansion."""
-    frozen = method.adaptation == "fm" and method.algorithm in ("joint", "no-components")
-    return not frozen and not (method.structure == "linear" and method.algorithm == "dynamic")
+    """Frozen components can only be assimilated, linear combinations have no expansion, and tasks alone
+    nothing to adapt. What is a past task's own stays as it is anyway where no samples are stored, and linear
+    models have nothing of that."""
+    linear, algorithm = method.structure == "linear", method.algorithm
+    if method.adaptation == "fm":
+        return algorithm in ("compositional", "alone") or (algorithm == "dynamic" and not linear)
+    if algorithm == "no-components-frozen":
+        return method.adaptation not in ("ewc", "nft") and not linear
+    return algorithm != "alone" and not (linear and algorithm == "dynamic")
+
+
+def methods(structure: str, adaptations: Iterable[str], algorithms: Iterable[str]) -> list[Method]:
+    """All methods with one structure, as far as their choices go together; tasks alone once."""
+    pairs = [
+        ("fm" if algorithm == "alone" else adaptation, algorithm)
+        for adaptation, algorithm in itertools.product(adaptations, algorithms)
+    ]
+    chosen = (Method(adaptation, algorithm, structure) for adaptation, algorithm in dict.fromkeys(pairs))
+    return [method for method in chosen if goes_together(method)]
 
 
 def paper_methods(structure: str) -> list[Method]:
     """The paper's methods with one structure: 14, or 10 with linear combinations."""
-    methods = [Method(base, algorithm, structure) for base in BASES for algorithm in ALGORITHMS]
-    return [method for method in methods if goes_together(method)]
+    return methods(structure, BASES, PAPER_ALGORITHMS)
 
 
 def trials(stream: str) -> int:

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from piaget.method.choices import STAGED
 from piaget.paper.defaults import algorithm_of
-from piaget.paper.names import ALGORITHMS, STAGED, Method, paper_methods
+from piaget.paper.names import ALGORITHMS, BASES, Method, methods
 from piaget.paper.results import reported
 
 SOME = ("mnist", "fashion", "cub")
@@ -61,17 +62,19 @@ class Preset:
 
 
 def _all_methods(streams: Iterable[str], structure: str) -> tuple[Entry, ...]:
-    return tuple(Entry(stream, method) for stream in streams for method in paper_methods(structure))
+    every = methods(structure, BASES, ALGORITHMS)
+    return tuple(Entry(stream, method) for stream in streams for method in every)
 
 
 def _replay(algorithms: Iterable[str]) -> list[Method]:
-    return [Method("er", algorithm) for algorithm in algorithms]
+    return methods("soft-ordering", ["er"], algorithms)
 
 
 def _limited(size: int, method: Method) -> Pairs:
     """1,000 epochs, every tenth adapts; replay of a tenth of the samples, 1 to 32."""
     adapts: Pairs = (("adapt_every", 10),) if method.algorithm in STAGED else ()
-    return ("epochs", 1000), ("replay_size", min(max(size // 10, 1), 32)), *adapts
+    replays: Pairs = (("replay_size", min(max(size // 10, 1), 32)),) if method.adaptation == "er" else ()
+    return ("epochs", 1000), *replays, *adapts
 
 
 LIMITED_DATA = tuple(
@@ -84,7 +87,7 @@ SCHEDULE = tuple(
     entry
     for stream in SOME
     for entry in (
-        *(Entry(stream, method) for method in _replay(("joint", "no-components"))),
+        *(Entry(stream, method) for method in _replay(name for name in ALGORITHMS if name not in STAGED)),
         *(
             Entry(stream, method, settings=(("adapt_every", every),))
             for every in FREQUENCIES

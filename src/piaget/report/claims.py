@@ -16,8 +16,6 @@ from piaget.report.statistics import LEVEL, holm
 
 HOLDS, FAILS, UNTESTED = "holds", "does not hold", "not tested"
 LEAST = 3  # seeds that a comparison needs
-# Baselines that the paper does not have.
-FURTHER = {"no-components-frozen": "No Comp., past tasks frozen", "alone": "Each task alone"}
 
 
 @dataclass(frozen=True)
@@ -119,9 +117,8 @@ class Side:
 
     @property
     def label(self) -> str:
-        names = FURTHER | ALGORITHMS
         changes = "".join(f" {name}={value}" for name, value in self.changes)
-        return names.get(self.algorithm, self.algorithm) + changes
+        return ALGORITHMS.get(self.algorithm, self.algorithm) + changes
 
 
 def difference(

@@ -144,7 +144,7 @@ class ReportedRun:
     @property
     def has_components(self) -> bool:
         """Which a task can choose from."""
-        return self.parts[0] != "monolithic"
+        return self.parts[0] not in ("monolithic", "alone")
 
     @property
     def variant(self) -> str:
@@ -247,6 +247,7 @@ def _read_run(disk: RunFolder) -> tuple[ReportedRun, pd.DataFrame]:
             f": {DIVERGED}: {disk.description['error']}" if disk.status == DIVERGED else " has no scores yet"
         )
         raise LoadError(f"{path}{what}")
+    rows["method"] = rows["method"].map(disk.method_now)
     stream, method = map(str, rows.iloc[0][["stream", "method"]])
     if method.count("/") != 2:
         raise LoadError(f"{path} has the method {method!r}; expected structure/adaptation/algorithm")

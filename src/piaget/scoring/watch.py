@@ -147,7 +147,8 @@ class Watch:
                     raise diverged(self.settings, trained, stage, epoch, error) from None
                 for metric, value in scores.items():
                     self.add(trained, epoch, stage, metric, value, task.name, split)
-        self.add(trained, epoch, stage, "components", float(self.state.k))
+        components = self.state.k if self.settings.structure.uses_components else 0
+        self.add(trained, epoch, stage, "components", float(components))
         return self.rows
 
     def decision(self, record: TaskRecord, evidence: Evidence, kept: bool) -> None:
@@ -209,8 +210,8 @@ class Watch:
             return self._kept[name, split]
         encoded = self._network(record).encoded(data)
         busy = self.state.progress.tasks if self.state.progress is not None else []
-        encoder = self.settings.encoder
-        constant = not encoder.learns or (not encoder.shared and name not in busy)
+        encoder, goes_on = self.settings.encoder, "past encoder" in self.settings.past_roles
+        constant = not encoder.learns or (not encoder.shared and not goes_on and name not in busy)
         size = sum(e.h.numel() * e.h.element_size() for e in [*self._kept.values(), encoded])
         if constant and size <= KEPT:
             self._kept[name, split] = encoded
