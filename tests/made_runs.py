@@ -9,6 +9,7 @@ from typing import Any
 from piaget.files import write_json
 from piaget.lab.configuration import configure
 from piaget.lab.row_file import HEADER, as_csv
+from piaget.paper.defaults import structure_of
 from piaget.scoring.rows import CONSISTENCY, EXPANSION, REMOVAL, STRUCTURE, Row
 
 INITIAL = 4
@@ -91,7 +92,7 @@ def write_run(
     """A run's folder, as the lab writes it; the stream's rows are called as `stream` is."""
     structure, adaptation, algorithm = method.split("/")
     named, _, features = stream.partition("/")
-    known = structure if structure not in ("monolithic", "alone") else None
+    known = structure if structure not in ("monolithic", "alone") else structure_of(named)
     options = (options or {}) | ({"features": features} if features else {})
     asked: dict[str, Any] = {
         "stream": named,

@@ -256,7 +256,7 @@ def test_rows_can_be_read_by_anybody(collected):
     lines = list(csv.DictReader(io.StringIO(text, newline="")))
     assert {line["metric"] for line in lines} >= {"accuracy", "loss", "components", "weight", "kept"}
     losses = [line for line in lines if line["run"] == "0" and line["metric"] == "loss"]
-    assert len(losses) == 6  # the final one of each task
+    assert len(losses) == 6 + 5  # the first and final one of each task, but of the last
 
 
 def test_runs_are_compared_with_results_that_were_kept(runs, collected, tmp_path, capsys):

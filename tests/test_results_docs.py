@@ -21,6 +21,8 @@ def collected(tmp_path_factory):
     levels["no-components-frozen"] = 0.76
     for base in BASES:
         for algorithm, level in levels.items():
+            if algorithm == "no-components-frozen" and base != "er":
+                continue
             structure = "monolithic" if algorithm.startswith("no") else "soft-ordering"
             for seed in range(5):
                 lost = 0.0 if level > 0.9 else 0.02
@@ -68,13 +70,13 @@ def test_the_page(collected, tmp_path):
     first, _, rest = text.partition("## How it is judged")
     assert "Of the paper's 357 numbers" in first
     assert first.count("![") == 3
-    assert "| ER | No Comp., past tasks frozen | 5 |" in rest
-    assert "Each task alone | 5 | 90.2 ± 0.1 |" in rest
+    assert "| ER | No Comp., past frozen | 5 |" in rest
+    assert "|  | Alone | 5 | 90.2 ± 0.1 |" in rest
     assert "piaget sweep mnist --adaptations all --seeds 5" in rest
     assert "### fera\nNot run: its data could not be had" in rest
     assert "piaget sweep cifar100 --adaptations all --seeds 10" in rest
     assert "**holds**" in rest
-    assert "| abc | 0.1.0 | 2.13.0 | 3.11.7 | x86\\_64 |" in rest.replace("x86_64", "x86\\_64")
+    assert "| abc | 0.1.0 | 2.13.0 | 3.11.7 | x86_64 | 75 |" in rest
     assert (tmp_path / "results.csv").read_text().count("\n") == 358
 
 
@@ -92,4 +94,4 @@ def test_what_is_not_drawn_any_more_is_removed(collected, tmp_path):
     made(collected, tmp_path)
     files = made(tmp_path / "nothing", tmp_path)
     assert not [path for path in files if path.suffix == ".svg"]
-    assert "**357** not run" in files[Path("results.md")].decode()
+    assert "not run **357**" in files[Path("results.md")].decode()

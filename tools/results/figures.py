@@ -41,7 +41,9 @@ def _groups(selection: Selection, structure: str, base: str, algorithm: str) -> 
 def _everywhere(selection: Selection, structure: str) -> list[str]:
     """The streams on which all of the paper's methods were run: means over others would not compare."""
     sets = [
-        set(_groups(selection, structure, base, algorithm)) for base in ADAPTING for algorithm in PAPER_ALGORITHMS
+        set(_groups(selection, structure, base, algorithm))
+        for base in ADAPTING
+        for algorithm in PAPER_ALGORITHMS
     ]
     common = set.intersection(*sets)
     return [stream for stream in IMAGES if stream in common]
@@ -154,7 +156,9 @@ def forgetting(selection: Selection) -> Figure | None:
                 mean = np.mean([line[spread(len(line), PLACES)] for line in ratios if len(line) >= PLACES], 0)
                 if np.ndim(mean):
                     places = np.arange(1, len(mean) + 1)
-                    axis.plot(places, mean, label=ALGORITHMS[algorithm], **marked(list(SHORT).index(algorithm)))
+                    axis.plot(
+                        places, mean, label=ALGORITHMS[algorithm], **marked(list(SHORT).index(algorithm))
+                    )
             axis.axhline(1, color="black", linewidth=0.6)
             axis.set(title=f"{BASES[base]}, {STRUCTURES[structure]}", xlabel="task")
         axes[row, 0].set_ylabel("first / final accuracy")

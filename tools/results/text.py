@@ -82,7 +82,7 @@ def _number(mean: float, error: float, digits: int) -> str:
 
 def _counts(judged: list[Verdict]) -> str:
     totals = count(judged)
-    told = ", ".join(f"**{totals[word]}** {word}" for word in WORDS)
+    told = ", ".join(f"{word} **{totals[word]}**" for word in WORDS)
     rows = []
     for table, title in TABLES.items():
         ours = [one for one in judged if one.cell.table == table]
@@ -124,13 +124,24 @@ def _block(selection: Selection, cells: list[Verdict]) -> str:
         what = [one.cell.part or "all"] if kinds else []
         ours = _number(one.mean, one.error, one.cell.digits)
         theirs = _number(one.cell.mean, one.cell.error, one.cell.digits)
-        row = [BASES[one.cell.base], ALGORITHMS[one.cell.algorithm], *what, str(one.seeds or ""), ours, theirs]
+        row = [
+            BASES[one.cell.base],
+            ALGORITHMS[one.cell.algorithm],
+            *what,
+            str(one.seeds or ""),
+            ours,
+            theirs,
+        ]
         rows.append([*row, _word(one), *([auc.get((one.cell.base, one.cell.algorithm), "")] if auc else [])])
     if cell.table != "components":
         for base, algorithm, seeds, ours in _baselines(selection, cell):
-            row = [BASES[base] if algorithm != "alone" else "", ALGORITHMS[algorithm], *(["all"] if kinds else [])]
+            row = [
+                BASES[base] if algorithm != "alone" else "",
+                ALGORITHMS[algorithm],
+                *(["all"] if kinds else []),
+            ]
             rows.append([*row, seeds, ours, "", "", *([auc.get((base, algorithm), "")] if auc else [])])
-    return _table([*head, *(["AUC in %"] if auc else [])], rows)
+    return _table([*head, *(["AUC"] if auc else [])], rows)
 
 
 def _word(one: Verdict) -> str:
@@ -151,7 +162,7 @@ def _baselines(selection: Selection, cell: PaperCell) -> Iterator[tuple[str, str
 
 
 def _further(selection: Selection, cell: PaperCell, metric: str) -> dict[tuple[str, str], str]:
-    """Another score in percent of all methods of a block; empty, if no run has it."""
+    """Another score of all methods of a block; empty, if no run has it."""
     shown = {}
     for base in BASES:
         for algorithm in ALGORITHMS:
@@ -159,10 +170,10 @@ def _further(selection: Selection, cell: PaperCell, metric: str) -> dict[tuple[s
             values = (
                 []
                 if chosen is None
-                else list(chosen.values(selection.contents, further(metric), 100.0).values())
+                else list(chosen.values(selection.contents, further(metric), 1.0).values())
             )
             if values:
-                shown[base, algorithm] = _number(*mean_and_error(values), 1)
+                shown[base, algorithm] = _number(*mean_and_error(values), 3)
     return shown
 
 
@@ -207,7 +218,7 @@ def _whole_command_of(cell: PaperCell) -> str:
 def _claims(selection: Selection, claims: Sequence[Claim]) -> str:
     checked = [(claim, claim.check(selection)) for claim in claims]
     counts = {word: sum(found.verdict == word for _, found in checked) for word in (HOLDS, FAILS, UNTESTED)}
-    parts = [", ".join(f"**{n}** {word}" for word, n in counts.items()) + ".\n"] if claims is CLAIMS else []
+    parts = [f"{'; '.join(f'{word}: **{n}**' for word, n in counts.items())}.\n"] if claims is CLAIMS else []
     rows = []
     for number, (claim, found) in enumerate(checked, 1):
         said = f"*{escaped(claim.sentence)}*" + (f" ({claim.where})" if claim.where else "")

@@ -23,19 +23,19 @@ Moment = tuple[str, int]  # task that was learned, epoch
 
 def essential(rows: Sequence[Row]) -> list[Row]:
     """The rows that are kept, in their order: of every task its first, best and final score (first: right
-    after it was learned), so that final performance and forgetting are exact; other scores, for learning
-    curves, as many as `MOST` allows; other numbers of a task as they were in the end; all about components.
+    after it was learned), so that final performance and forgetting are exact; further scores such as the
+    loss likewise; other scores, for learning curves, as many as `MOST` allows; all about components; other
+    numbers as they were at the end of each task.
     """
-    scores = [i for i, row in enumerate(rows) if _is_score(row)]
-    kept = {*_thinned(rows, scores), *_extremes(rows, scores)}
+    tests = [i for i, row in enumerate(rows) if row["split"] == "test" and row["stage"] not in WHOLE]
+    scores = [i for i in tests if rows[i]["metric"] in SCORES]
+    kept = {*_thinned(rows, scores), *_extremes(rows, tests)}
     last: dict[tuple[object, ...], int] = {}
-    chosen = set(scores)
     for i, row in enumerate(rows):
         if row["stage"] in WHOLE:
             kept.add(i)
-        elif i not in chosen:
-            learned = "" if row["split"] == "test" else row["trained"]  # a further score: the final one only
-            last[learned, row["evaluated"], row["split"], row["metric"], row["component"], row["depth"]] = i
+        elif row["split"] != "test":
+            last[row["trained"], row["evaluated"], row["split"], row["metric"], row["component"]] = i
     return [rows[i] for i in sorted(kept.union(last.values()))]
 
 
@@ -43,10 +43,6 @@ def shortened(row: Row) -> str:
     """A row's value as text: seven digits, which tell any two scores apart; fewer, where that is enough."""
     value = round(row["value"], 4) if row["metric"] in COARSE else row["value"]
     return f"{value + 0.0:.7g}"  # no negative 0
-
-
-def _is_score(row: Row) -> bool:
-    return row["split"] == "test" and row["metric"] in SCORES and row["stage"] not in WHOLE
 
 
 def _moment(row: Row) -> Moment:
@@ -83,16 +79,19 @@ def _spread(moments: Sequence[Moment], sizes: dict[Moment, int], most: int) -> s
     return {moments[round(i * (len(moments) - 1) / (count - 1))] for i in range(count)}
 
 
-def _extremes(rows: Sequence[Row], scores: Sequence[int]) -> set[int]:
-    """The first, best and last of a task's scores, of those at the ends of training."""
+def _extremes(rows: Sequence[Row], tests: Sequence[int]) -> set[int]:
+    """The first, best and last of a task's scores, of those at the ends of training; of further ones, the
+    first and last."""
     ends: dict[tuple[str, str, str], int] = {}
-    for i in scores:
+    for i in tests:
         ends[rows[i]["evaluated"], rows[i]["metric"], rows[i]["trained"]] = i
     by_task: dict[tuple[str, str], list[int]] = {}
     for (evaluated, metric, _), i in ends.items():
         by_task.setdefault((evaluated, metric), []).append(i)
     kept = set[int]()
     for (_, metric), places in by_task.items():
-        best = min if metric in LOWER_IS_BETTER else max
-        kept |= {places[0], best(places, key=lambda i: rows[i]["value"]), places[-1]}
+        kept |= {places[0], places[-1]}
+        if metric in SCORES:
+            best = min if metric in LOWER_IS_BETTER else max
+            kept.add(best(places, key=lambda i: rows[i]["value"]))
     return kept

@@ -11,7 +11,7 @@ from scipy import stats
 
 from piaget.lab.final_table import mean_and_error
 from piaget.paper.names import ALGORITHMS, BASES
-from piaget.report.selection import Changes, Chosen, Measure, Selection, final, forward
+from piaget.report.selection import Changes, Measure, Selection, components, final, forward
 from piaget.report.statistics import LEVEL, holm
 
 HOLDS, FAILS, UNTESTED = "holds", "does not hold", "not tested"
@@ -25,7 +25,7 @@ class Comparison:
     `p`: of the two-sided t-test of their mean against 0.
     """
 
-    what: str  # for people: "mnist ER: Compositional - Joint"
+    what: str  # for people: "mnist: ER Compositional against Joint"
     values: tuple[float, ...]
     reduced: str = ""  # why it is of less than the paper's experiment
 
@@ -130,34 +130,28 @@ def difference(
     unit: float | None = None,
     *,
     fewer: bool = False,
-    other: str | None = None,
 ) -> Iterator[Comparison]:
     """How much better the first is than the second, on the same seeds, data and epochs.
 
-    fewer: lower numbers are meant; `other`: the second one's stream, if it is another.
+    fewer: lower numbers are better.
     """
-    chosen = [
-        selection.find(name, side.structure, side.base, side.algorithm, side.changes)
-        for name, side in ((stream, ours), (other or stream, theirs))
-    ]
-    first, second = chosen
-    if first is None or second is None or not _comparable(first, second):
+    first, second = (
+        selection.find(stream, side.structure, side.base, side.algorithm, side.changes)
+        for side in (ours, theirs)
+    )
+    if first is None or second is None or first.group.first.work != second.group.first.work:
         return
     one, two = (each.values(selection.contents, measure, unit) for each in (first, second))
     fewer = fewer or (measure in (final, forward) and not first.group.higher_is_better)
     sign = -1.0 if fewer else 1.0
     values = [sign * (one[seed] - two[seed]) for seed in sorted(one.keys() & two.keys())]
-    bases = BASES.get(ours.base, ours.base)
-    bases += f"/{BASES.get(theirs.base, theirs.base)}" if theirs.base != ours.base else ""
-    labels = [ours.label, theirs.label]
+    labels = [f"{BASES.get(side.base, side.base)} {side.label}" for side in (ours, theirs)]
+    if ours.base == theirs.base:
+        labels[1] = theirs.label
     if ours.structure != theirs.structure:
-        labels = [f"{side.label} ({side.structure})" for side in (ours, theirs)]
-    what = f"{stream} {bases}: {' against '.join(labels)}"
+        labels = [f"{label} ({side.structure})" for label, side in zip(labels, (ours, theirs), strict=True)]
+    what = f"{stream}: {' against '.join(labels)}" + (", components" if measure is components else "")
     yield Comparison(what, tuple(filter(math.isfinite, values)), first.reduced or second.reduced)
-
-
-def _comparable(first: Chosen, second: Chosen) -> bool:
-    return first.group.first.work == second.group.first.work
 
 
 def all_pairs(
@@ -198,5 +192,5 @@ def beyond(
         return
     values = chosen.values(selection.contents, measure, unit)
     sign = -1.0 if below else 1.0
-    what = f"{stream} {BASES.get(side.base, side.base)}: {side.label}"
+    what = f"{stream}: {BASES.get(side.base, side.base)} {side.label}"
     yield Comparison(what, tuple(sign * (values[seed] - bound) for seed in sorted(values)), chosen.reduced)
