@@ -1,7 +1,7 @@
 """Collected results: what matters of many finished runs, in two small files a stream, to be kept for good.
 
     STREAM/results.json         the settings and software of runs, and what is to be said of each; sealed
-    STREAM/rows-HASH.csv.gz     their rows (essence.py); `run` is a position in the list of runs
+    STREAM/rows-HASH.csv.xz     their rows (essence.py); `run` is a position in the list of runs
 
 The same runs give the same files, byte for byte, in whatever order and parts they were added. No heavy
 imports.
@@ -10,12 +10,11 @@ imports.
 from __future__ import annotations
 
 import csv
-import gzip
 import hashlib
 import io
 import json
+import lzma
 import re
-import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from piaget.data.typed_data import read, read_fields
-from piaget.data.unpacking import opened
-from piaget.errors import DataError, LoadError, SettingError
+from piaget.data.unpacking import LARGEST
+from piaget.errors import LoadError, SettingError
 from piaget.files import read_described, write_atomically, write_json
 from piaget.lab.essence import essential, shortened
 from piaget.lab.folder import CONFIGURATION, DIVERGED, DONE, RunFolder
@@ -33,6 +32,7 @@ from piaget.scoring.rows import Row
 
 FORMAT, VERSION = "collection of results", 1
 FILE = "results.json"
+MEMORY = 1 << 26  # bytes that unpacking rows may take, beside the rows
 COLUMNS = ("trained", "epoch", "stage", "evaluated", "split", "metric", "component", "depth", "value")
 # Settings that do not change what comes out: runs that differ in nothing else are the same.
 IRRELEVANT = ("compile", "device")
@@ -187,14 +187,15 @@ def read_collection(place: Path) -> Collection:
 
 def _rows_file(place: Path, extent: Extent) -> Path:
     """Its name changes with what is in it: until results.json names it, the old one is there."""
-    return place / f"rows-{(extent.sha256 or '')[:8]}.csv.gz"
+    return place / f"rows-{(extent.sha256 or '')[:8]}.csv.xz"
 
 
 def _read_rows(path: Path, extent: Extent) -> bytes:
+    """A packed file may say that it needs, or holds, very much: it gets so much memory, and has that size."""
     try:
-        with opened(path) as file:
-            text = file.read(extent.size + 1)
-    except (DataError, OSError, EOFError, zlib.error) as error:
+        unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MEMORY)
+        text = unpacker.decompress(path.read_bytes(), max_length=min(extent.size, LARGEST) + 1)
+    except (OSError, lzma.LZMAError) as error:
         raise LoadError(f"{path} cannot be read: {error}") from error
     if Extent(len(text), hashlib.sha256(text).hexdigest()) != extent:
         raise LoadError(f"{path} is damaged: its rows are not those that {FILE} beside it names")
@@ -290,7 +291,7 @@ def _as_texts(row: Row) -> tuple[str, ...]:
 
 
 def _write(place: Path, stream: str, runs: list[tuple[CollectedRun, Lines]]) -> None:
-    """Nothing is written where the same is there: another version of gzip would pack it otherwise."""
+    """Nothing is written where the same is there: another version of xz may pack it otherwise."""
     runs.sort(key=lambda one: (_text(one[0].setup), one[0].seed))
     numbered = ((number, *line) for number, (_, lines) in enumerate(runs) for line in lines)
     text = csv_text([("run", *COLUMNS), *numbered])
@@ -299,9 +300,9 @@ def _write(place: Path, stream: str, runs: list[tuple[CollectedRun, Lines]]) -> 
     if (place / FILE).is_file() and read_described(place / FILE, FORMAT, [VERSION]) == described:
         return
     place.mkdir(parents=True, exist_ok=True)
-    write_atomically(_rows_file(place, extent), gzip.compress(text, 9, mtime=0))
+    write_atomically(_rows_file(place, extent), lzma.compress(text))
     write_json(place / FILE, described)
-    for old in set(place.glob("rows-*.csv.gz")) - {_rows_file(place, extent)}:
+    for old in set(place.glob("rows-*.csv.xz")) - {_rows_file(place, extent)}:
         old.unlink()
 
 

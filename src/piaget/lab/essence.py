@@ -14,9 +14,9 @@ from piaget.scoring.rows import (
     Row,
 )
 
-MOST = 1000  # scores of a run, beside the first, best and final ones of its tasks
+MOST = 500  # scores of a run, beside the first, best and final ones of its tasks
 WHOLE = (EXPANSION, REMOVAL, STRUCTURE, CONSISTENCY)  # stages whose rows are kept, all of them
-COARSE = ("weight", "consistency")  # metrics of which four digits are enough
+COARSE = ("weight", "consistency")  # metrics of which three decimals are enough
 
 Moment = tuple[str, int]  # task that was learned, epoch
 
@@ -41,8 +41,9 @@ def essential(rows: Sequence[Row]) -> list[Row]:
 
 def shortened(row: Row) -> str:
     """A row's value as text: seven digits, which tell any two scores apart; fewer, where that is enough."""
-    value = round(row["value"], 4) if row["metric"] in COARSE else row["value"]
-    return f"{value + 0.0:.7g}"  # no negative 0
+    value = round(row["value"], 3) if row["metric"] in COARSE else row["value"]
+    further = row["split"] == "test" and row["metric"] not in SCORES and row["stage"] not in WHOLE
+    return f"{value + 0.0:.{5 if further else 7}g}"  # no negative 0
 
 
 def _moment(row: Row) -> Moment:
