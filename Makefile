@@ -45,7 +45,7 @@ results: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct -- results/
 results: $(READY)
 	$(BIN)/python -m tools.results results/paper --docs docs
 	@if ls results/paper/*/results.json >/dev/null 2>&1; then \
-	  $(BIN)/piaget report results/paper --out results/report --title "The paper's experiments" --quiet; fi
+	  $(BIN)/piaget report results/paper --out results/report --title "The paper's experiments" --no-figures --quiet; fi
 
 # The table of docs/performance.md; the first time, all steps are compiled.
 bench: $(READY)

@@ -51,6 +51,11 @@ def add(commands: Any) -> None:
         "--out", type=Path, metavar="DIR", help="where it goes (default: report in the first DIR)"
     )
     parser.add_argument("--title", help="of the page (default: the names of the folders)")
+    parser.add_argument(
+        "--no-figures",
+        action="store_true",
+        help="no figures as files, which take most of the time (the page has its own)",
+    )
     parser.add_argument("--all", action="store_true", help="print all tables, not only the first ones")
     parser.add_argument("--quiet", action="store_true", help="print nothing but where the page is")
     add_data_dir(parser)
@@ -67,6 +72,7 @@ def _report(options: argparse.Namespace) -> int:
     out = options.out or options.folders[0] / "report"
     words = ["piaget", "report", *map(str, options.folders)]
     words += ["--against", *map(str, options.against)] if options.against else []
+    words += ["--no-figures"] if options.no_figures else []
     for name in ("out", "title", "data_dir"):
         value = getattr(options, name)
         words += [f"--{name.replace('_', '-')}", str(value)] if value is not None else []
@@ -82,6 +88,7 @@ def _report(options: argparse.Namespace) -> int:
         command=shlex.join(words),
         data_dir=None if options.data_dir is None else str(options.data_dir),
         others=options.against,
+        drawn=not options.no_figures,
         say=say,
     )
     if not options.quiet:
@@ -90,7 +97,8 @@ def _report(options: argparse.Namespace) -> int:
                 _show(table)
         for note in notes:
             print(f"piaget: note: {note}", file=sys.stderr)
-        print(f"Tables: {out / 'tables'}  Figures: {out / 'figures'}")
+        figures = "" if options.no_figures else f"  Figures: {out / 'figures'}"
+        print(f"Tables: {out / 'tables'}{figures}")
     print(f"Report: {out / 'report.html'}")
     return 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import itertools
 import re
 import warnings
 from collections.abc import Callable, Sequence
@@ -35,11 +36,13 @@ def report(
     command: str,
     data_dir: str | None = None,
     others: Sequence[Path] = (),
+    drawn: bool = True,
     say: Say = lambda _: None,
 ) -> tuple[list[Table], list[str]]:
     """Writes the report of all runs in these folders; returns its tables and its notes.
 
-    others: folders of other results of the same experiments, which they are compared with.
+    others: folders of other results of the same experiments, which they are compared with; drawn: are there
+    figures as files?
     """
     if out.exists() and not out.is_dir():
         raise SettingError(f"--out {out} is a file; expected a folder, or a name for a new one")
@@ -57,14 +60,13 @@ def report(
         for ending, form in FORMS.items():
             _write(out / "tables" / f"{_plain(table.name)}.{ending}", form(table).encode())
     _write(out / "tables.md", "\n".join(map(as_markdown, all_tables)).encode())
-    say("drawing figures")
     for old in (*(out / "figures").glob("*.svg"), *(out / "figures").glob("*.pdf")):
         old.unlink()  # of runs that may not be there any more
-    for name, figure in figures(contents):
-        _save(figure, out / "figures" / _plain(name))
+    if drawn:
+        say("drawing figures")
+        for name, figure in itertools.chain(figures(contents), pixels.figures(contents.groups, data_dir)):
+            _save(figure, out / "figures" / _plain(name))
     say("exploring components")
-    for name, figure in pixels.figures(contents.groups, data_dir):
-        _save(figure, out / "figures" / _plain(name))
     explorers = explore(contents, data_dir, results.notes)
     data = Describer(contents, out).report(all_tables, explorers, title=title, command=command)
     _write(out / "report.html", page(data).encode())
