@@ -302,9 +302,9 @@ def make_structure(settings, own) -> nn.Module:
         layers = zip(own["layers/weight"], own["layers/bias"], strict=True)
         return Gates([conv(settings, w, b) for w, b in layers], heads)
     if name == "alone":
-        layers = len(next(iter(own.values())))
+        depth = len(next(iter(own.values())))
         return nn.ModuleList(
-            make_component(settings, {n: p[i] for n, p in own.items()}) for i in range(layers)
+            make_component(settings, {n: p[i] for n, p in own.items()}) for i in range(depth)
         )
     return nn.Identity()
 

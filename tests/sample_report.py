@@ -8,6 +8,7 @@ import json
 import random
 import re
 import struct
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from piaget.report.page_data import (
@@ -15,6 +16,7 @@ from piaget.report.page_data import (
     CurveData,
     ExplorerData,
     ExplorerTaskData,
+    FurtherData,
     MethodData,
     ReportData,
     RunData,
@@ -62,6 +64,10 @@ def sample_report(tasks: int = 6, seeds: int = 4, streams: int = 2, repeats: int
         "notes": ["No numbers of the paper for the second stream.", HOSTILE_NOTE],
         "streams": all_streams,
         "methods": methods,
+        "scores": [
+            {"name": "AUC", "digits": 3, "higher_is_better": True},
+            {"name": "log-loss", "digits": 3, "higher_is_better": False},
+        ],
         "runs": runs,
         "curves": curves,
         "pairs": [{"stream": 0, "method": 0, "other": 3, "seeds": 3, "p": 0.0123, "significant": True}],
@@ -191,6 +197,8 @@ def _run(draw: random.Random, s: int, m: int, seed: int, tasks: int, unfinished:
         "tasks": names[:learned],
         "first": first,
         "final": final,
+        "further": {} if s % 2 else _further(first, final),
+        "majority": [None if s % 2 else 60.0 + j for j in range(learned)],
         "ratio": [_ratio(s, a, b) for a, b in zip(first, final, strict=True)],
         "after": tables,
         "structures": structures,
@@ -199,6 +207,22 @@ def _run(draw: random.Random, s: int, m: int, seed: int, tasks: int, unfinished:
         "threshold": 0.05 if dynamic else None,
         "candidates": candidates,
         "reused": reused,
+    }
+
+
+def _further(first: Sequence[float | None], final: Sequence[float | None]) -> dict[str, FurtherData]:
+    """Log-losses of all tasks; an AUC of all but the second, whose test data has one class only."""
+
+    def of(tasks: list[int], score: Callable[[float], float]) -> FurtherData:
+        def scores(values: Sequence[float | None]) -> list[float | None]:
+            return [round(score(values[j] or 0.0), 6) for j in tasks]
+
+        return {"tasks": tasks, "first": scores(first), "final": scores(final)}
+
+    tasks = list(range(len(final)))
+    return {
+        "AUC": of([j for j in tasks if j != 1], lambda accuracy: (1 + accuracy / 100) / 2),
+        "log-loss": of(tasks, lambda accuracy: (100 - accuracy) / 30),
     }
 
 

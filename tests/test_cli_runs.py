@@ -57,6 +57,8 @@ def test_run_a_stream(tmp_path, capsys):
     code, text, errors = said(capsys, *words("run digits --epochs 2 --option train_size=20 --quiet", out=out))
     assert code == 0
     assert "mean of 10 tasks  accuracy" in text
+    for name in ("majority", "AUC", "log-loss"):  # its tasks are binary
+        assert f"mean of 10 tasks  {name} " in text
     assert errors == ""
     assert len(piaget.Learner.load(out / "seed-0" / "learner").tasks) == 10
 

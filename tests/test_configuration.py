@@ -96,7 +96,7 @@ def test_wrong_settings(settings, message):
             {"adaptation": "nft", "settings": {"replay_size": 5}},
             "replay_size is not a setting of NaiveFineTuning",
         ),
-        ({"algorithm": "joint", "settings": {"adapt_every": 5}}, "it adapts in every epoch"),
+        ({"algorithm": "joint", "settings": {"adapt_every": 5}}, "all its epochs are alike"),
         (
             {"algorithm": "compositional", "settings": {"threshold": 0.1}},
             "threshold is not a setting of NoExpansion",

@@ -186,6 +186,7 @@ def test_penalty_gradient_is_the_dense_product():
             record.visible(2),
             6,
             generator,
+            stores_inputs=False,
         )
         memory = ewc.remember(memory, finished)
         anchors.append(as_matrices(components)["weight"])

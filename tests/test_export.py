@@ -62,6 +62,17 @@ def test_steps_tags_and_means(tmp_path):
     assert means == pytest.approx([0.6, 0.7, 0.6])
 
 
+def test_scores_that_not_all_tasks_have(tmp_path):
+    """A curve for each task that has them, and the mean over these."""
+    *scores, components = SECOND
+    further = [row("t2", 10, "t0", 0.75, "auc"), row("t2", 10, "t2", 0.25, "auc")]
+    make_run(tmp_path / "seed-0", [*scores, *further, components])
+    sink = Memory()
+    assert Exporter(tmp_path, sink).update() == 9
+    found = {point.tag: point.value for point in sink.points if point.tag.startswith("auc/")}
+    assert found == {"auc/test/t0": 0.75, "auc/test/t2": 0.25, "auc/test/mean": 0.5}
+
+
 def test_a_growing_file_with_torn_lines(tmp_path):
     """Cut anywhere, by one exporter or by new ones, the same points are sent, each once."""
     rows = FIRST + SECOND

@@ -5,6 +5,7 @@ The files in `written_by_0_1` were made once, with that version, from the tasks 
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 from pathlib import Path
@@ -92,6 +93,13 @@ def rows_of(out: Path) -> list[Row]:
     return rows
 
 
+NEW = {"auc", "majority"}  # metrics that version 0.1 did not have
+
+
+def _tasks(rows: list[Row], metric: str) -> set[tuple[int, str]]:
+    return {(row["seed"], row["evaluated"]) for row in rows if row["metric"] == metric}
+
+
 def test_an_interrupted_run_goes_on(tmp_path, capsys):
     """And ends with the rows of the run that was not interrupted, which are of that version, too."""
     out = copied("interrupted", tmp_path)
@@ -99,11 +107,19 @@ def test_an_interrupted_run_goes_on(tmp_path, capsys):
     assert code == 0
     assert json.loads(text)["counts"] == {"interrupted": 2}
     assert said(capsys, "resume", out, "--quiet").code == 0
-    found, expected = rows_of(out), rows_of(WRITTEN / "whole")
+    everything, expected = rows_of(out), rows_of(WRITTEN / "whole")
+    found = [row for row in everything if row["metric"] not in NEW]
     assert len(found) == len(expected)
     for mine, theirs in zip(found, expected, strict=True):
         assert {**mine, "value": None} == {**theirs, "value": None}
         assert mine["value"] == pytest.approx(theirs["value"], rel=1e-5, abs=1e-5)
+    # What that version did not write is there from where the run goes on, to its end.
+    later = [row for row in everything if row["metric"] in NEW]
+    assert {row["metric"] for row in later} == NEW
+    last = [row for row in everything if row["trained"] == everything[-1]["trained"]]
+    scored = {metric: _tasks(last, metric) for metric in ("accuracy", "auc")}
+    assert scored["auc"] == scored["accuracy"]
+    assert len(_tasks(later, "majority")) < len(scored["accuracy"])
     for path in out.glob("seed-*/rows.csv"):  # one file, in one form
         assert path.read_text().count("stream,method") == 1
         assert len({line.count(",") for line in path.read_text().splitlines()}) == 1
@@ -129,13 +145,17 @@ SWEEP = (
 
 
 def test_a_sweep_finds_everything_done(tmp_path, capsys):
+    """What it called no-components, with replay, has another name now."""
     out = copied("sweep", tmp_path)
     before = {path: path.read_bytes() for path in out.rglob("rows.csv")}
-    code, text, _ = said(capsys, *words(SWEEP, out=out))
+    code, text, error = said(capsys, *words(SWEEP, out=out))
     assert code == 0
+    assert error.count("which called no-components what is no-components-frozen now") == 1
     assert f"8 of 8 runs were done in {out} already" in text.replace("\n", "")
     assert {path: path.read_bytes() for path in out.rglob("rows.csv")} == before
-    assert (out / "table.md").read_text() == (WRITTEN / "sweep" / "table.md").read_text()
+    written = (WRITTEN / "sweep" / "table.md").read_text()
+    renamed = written.replace("| ER | No Comp. |", "| ER | No Comp., past frozen |")
+    assert (out / "table.md").read_text() == renamed
     code, text, _ = said(capsys, "status", out)
     assert code == 0
     assert "8 done" in text
@@ -145,10 +165,14 @@ def test_a_sweep_finds_everything_done(tmp_path, capsys):
 def test_a_sweep_gets_more_seeds(tmp_path):
     """New runs beside old ones, in one table."""
     out = copied("sweep", tmp_path)
-    assert piaget.cli.main(words(f"{SWEEP} --quiet".replace("--seeds 2", "--seeds 3"), out=out)) == 0
+    more = f"{SWEEP} --quiet".replace("--seeds 2", "--seeds 3").replace("er ewc", "ewc")
+    assert piaget.cli.main(words(more, out=out)) == 0
     lines = [line for line in (out / "table.md").read_text().splitlines() if "| digits |" in line]
-    assert len(lines) == 4
+    performance, further = lines[:2], lines[2:]
+    assert len(further) == 2
     assert all("| 3 |" in line for line in lines)
+    assert not any("seeds)" in line for line in performance)
+    assert all(line.count("(1 of 3 seeds)") == 2 for line in further)  # majority and AUC: the new one's
 
 
 def table_run(tmp_path: Path) -> Path:
@@ -181,3 +205,20 @@ def test_a_report_of_everything(tmp_path, capsys):
     text = (tmp_path / "report" / "tables.md").read_text()
     assert "digits" in text
     assert "stays" in text
+    with open(tmp_path / "report" / "tables" / "scores.csv", newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert {line["stream"] for line in lines} == {"digits"}  # the others are regressions
+    assert all(float(line["log-loss"]) > 0 for line in lines)
+    assert {line["AUC"] + line["majority"] for line in lines} == {""}  # not known
+
+
+def test_a_run_that_went_on_is_reported(tmp_path, capsys):
+    """The end has all further scores; what is known of some tasks only is left out of the table."""
+    out = copied("interrupted", tmp_path)
+    assert said(capsys, "resume", out, "--quiet").code == 0
+    assert said(capsys, "report", out, "--out", tmp_path / "report").code == 0
+    with open(tmp_path / "report" / "tables" / "scores.csv", newline="") as file:
+        (line,) = csv.DictReader(file)
+    assert 0 <= float(line["AUC"]) <= 1
+    assert line["AUC of"] == "5 tasks"
+    assert line["majority"] == ""

@@ -403,7 +403,11 @@ def test_compare_with_what_only_this_process_knows(tmp_path):
 def test_an_old_run_goes_on(tmp_path, capsys):
     shutil.copytree(OLD / "interrupted", tmp_path / "old")
     assert said(capsys, "resume", tmp_path / "old", "--quiet").code == 0
-    assert rows_of(tmp_path / "old") == rows_of(OLD / "whole")
+    found, expected = (
+        b"".join(rows_of(folder).values()).splitlines() for folder in (tmp_path / "old", OLD / "whole")
+    )
+    new = (b",auc,", b",majority,")  # metrics that version 0.1 did not have
+    assert [line for line in found if not any(metric in line for metric in new)] == expected
 
 
 @pytest.mark.parametrize(

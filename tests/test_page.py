@@ -411,6 +411,30 @@ def test_gains_over_all_streams_are_means_of_each_seeds(browser):
         assert overall[method][4] == shown(everywhere)
 
 
+def test_other_scores_of_the_same_runs(browser):
+    """By AUC and log-loss, of the tasks that have them; with the accuracy of the most frequent class."""
+    report = sample_report()
+    browser.open()
+    usual = browser.numbers("performance")
+    for method in range(5):
+        of = [mean(run["majority"]) for run in runs_of(report, 0, method)]
+        assert usual[method][8] == f"{mean(of):.1f}"
+        assert usual[method][7] == "6"
+    assert {line[8] for line in usual[5:]} == {"\u2013"}  # errors
+    assert len(browser.all("#performance svg[role=img] .majority")) == 1
+    for name, tasks in (("AUC", "5"), ("log-loss", "6")):
+        browser.open(view=f"performance-score={name}")
+        lines = browser.numbers("performance")
+        assert len(lines) == 5  # of one stream
+        for method, line in enumerate(lines):
+            runs = runs_of(report, 0, method)
+            assert line[4] == shown([mean(run["further"][name]["final"]) for run in runs], 3)
+            assert line[3] == shown([mean(run["further"][name]["first"]) for run in runs], 3)
+            assert line[5:8] == ["\u2013", name, tasks]
+        assert not browser.all("#performance svg[role=img] .majority")
+    browser.clean()
+
+
 def test_a_page_and_the_tables_have_the_same_numbers(driver, tmp_path):
     """Of real runs, by all that Python and the page both compute."""
     tables, _ = report([OLD_RUNS], tmp_path, title="real", command="")
@@ -420,6 +444,9 @@ def test_a_page_and_the_tables_have_the_same_numbers(driver, tmp_path):
     lines = browser.numbers("performance")
     assert [line[4] for line in lines] == [row[4] for row in of["final"]]
     assert [line[3] for line in lines] == [row[2] for row in of["transfer"]]
+    browser.open("real", view="performance-score=log-loss")
+    assert [line[4] for line in browser.numbers("performance")] == [row[6] for row in of["scores"]]
+    browser.open("real")
     counts = [[method, rank, f"{float(tasks.split()[0]):.1f}"] for _, method, rank, tasks, _ in of["reuse"]]
     assert [[method, rank, tasks.split()[0]] for method, rank, tasks, _ in browser.numbers("reuse")] == counts
     ratios = [float(cell) for row in of["ratios"] for cell in row[2:] if cell]

@@ -317,8 +317,16 @@ OLD = Path(__file__).parent / "written_by_0_1"
 
 @pytest.mark.parametrize("name", ["sweep", "whole", "interrupted", "table"])
 def test_runs_of_version_0_1_have_the_tables_that_it_made(name):
+    """And one more, of what its rows have of further scores: losses of classification tasks."""
     made = tables(Contents(read([OLD / name])))
-    assert "\n".join(map(forms.as_markdown, made)) == (OLD / "tables" / f"{name}.md").read_text()
+    then = [table for table in made if table.name != "scores"]
+    assert "\n".join(map(forms.as_markdown, then)) == (OLD / "tables" / f"{name}.md").read_text()
+    new = [row for table in made if table.name == "scores" for row in table.rows]
+    assert len(new) == {"sweep": 4, "whole": 1, "interrupted": 1, "table": 0}[name]
+    for row in new:
+        accuracy, majority, auc, loss = row[3:7]
+        assert (accuracy.value is not None, loss.value is not None) == (True, True)
+        assert (majority.text, auc.text, row[7].text) == ("", "", "")
 
 
 def test_rows_are_read_as_the_contract_says(results):

@@ -62,6 +62,7 @@ class Lesson:
         self._resume()
         kinds = [settings.initialization] * settings.initial_epochs
         yield from self._train(tasks, kinds)
+        self.watch.majorities("initialization", len(kinds), tasks[-1].name, tasks)
         rows = self.watch.evaluate("initialization", len(kinds), tasks[-1].name)
         with state.transaction():
             for task in tasks:
@@ -82,6 +83,7 @@ class Lesson:
                 self._expand(task, progress)  # 11
         last = kinds[-1].name if kinds else "none"
         self.watch.counts(last, len(kinds), task.name, progress.counts)
+        self.watch.majorities(last, len(kinds), task.name, [task])
         rows = self.watch.evaluate(last, len(kinds), task.name)
         with state.transaction():
             lifecycle.finish(settings, state, task)  # 12: what future adaptation needs

@@ -15,6 +15,16 @@ interface MethodData {
   algorithm: string;
   label: string;
 }
+interface ScoreData {
+  name: string;
+  digits: number;
+  higher_is_better: boolean;
+}
+interface FurtherData {
+  tasks: (number)[];
+  first: (number | null)[];
+  final: (number | null)[];
+}
 interface CandidateData {
   task: number;
   with_it: number;
@@ -41,6 +51,8 @@ interface RunData {
   first: (number | null)[];
   final: (number | null)[];
   ratio: (number | null)[];
+  further: Record<string, FurtherData>;
+  majority: (number | null)[];
   after: ((number | null)[])[];
   structures: (((number)[])[])[];
   uses: ((number)[])[];
@@ -107,6 +119,7 @@ interface ReportData {
   most_memory: string;
   streams: (StreamData)[];
   methods: (MethodData)[];
+  scores: (ScoreData)[];
   runs: (RunData)[];
   curves: (CurveData)[];
   pairs: (PairData)[];

@@ -14,7 +14,7 @@ from piaget.cli.words import OF_TABLE, WORDS, add_flags, apply, read_file, trust
 from piaget.lab.parts import Trusted
 from piaget.lab.progress import duration
 from piaget.method.choices import SETTINGS
-from piaget.scoring.rows import final_performance, final_scores
+from piaget.scoring.rows import FURTHER, MAJORITY, final_performance, final_scores, further_performance
 
 
 def add(commands: Any) -> None:
@@ -123,6 +123,7 @@ def show(configuration: dict[str, Any], seeds: Sequence[int], options: argparse.
     for folder, error in lost.items():
         print(f"piaget: {folder}: failed: diverged: {error}", file=sys.stderr)
     results: dict[int, tuple[dict[str, tuple[str, float]], int]] = {}  # of each seed
+    further: dict[int, dict[str, tuple[float, int]]] = {}
     for seed, folder in zip(seeds, seed_folders(options.out, seeds), strict=True):
         if folder in lost:
             continue
@@ -132,7 +133,7 @@ def show(configuration: dict[str, Any], seeds: Sequence[int], options: argparse.
             print(f"piaget: left out: {error}", file=sys.stderr)
             continue
         counts = [int(row["value"]) for row in rows if row["metric"] == "components"]
-        results[seed] = final_scores(rows), counts[-1]
+        results[seed], further[seed] = (final_scores(rows), counts[-1]), further_performance(rows)
     folders, wrong = seed_folders(options.out, list(results)), len(results) < len(seeds)
     if options.json:
         runs = [
@@ -150,7 +151,7 @@ def show(configuration: dict[str, Any], seeds: Sequence[int], options: argparse.
     for seed, (scores, components) in results.items():
         if len(folders) > 1 or wrong:
             print(f"seed {seed}")
-        _print(scores, components)
+        _print(scores, further[seed], components)
     if folders:
         inside = "run.json, rows.csv (all scores), log.txt, learner/ (piaget.Learner.load)"
         print(f"In {options.out}/seed-*: {inside}.")
@@ -159,11 +160,17 @@ def show(configuration: dict[str, Any], seeds: Sequence[int], options: argparse.
     return int(wrong)
 
 
-def _print(scores: dict[str, tuple[str, float]], components: int) -> None:
+def _print(
+    scores: dict[str, tuple[str, float]], further: dict[str, tuple[float, int]], components: int
+) -> None:
     for task, (metric, value) in scores.items():
         print(f"{task:>24}  {metric} {value:.3f}")
     for metric in dict.fromkeys(metric for metric, _ in scores.values()):
         alike = {task: pair for task, pair in scores.items() if pair[0] == metric}
         mean = final_performance(alike)
         print(f"{f'mean of {len(alike)} tasks':>24}  {metric} {mean[1] if mean else 0:.3f}")
+    for metric, name in {MAJORITY: MAJORITY, **FURTHER}.items() if "auc" in further else ():
+        if metric in further:
+            mean_of_tasks, tasks = further[metric]
+            print(f"{f'mean of {tasks} tasks':>24}  {name} {mean_of_tasks:.3f}")
     print(f"{'components':>24}  {components}")

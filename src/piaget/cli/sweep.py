@@ -215,9 +215,15 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
 
 def go(jobs: list[Job], options: argparse.Namespace, code: Trusted) -> int:
     """Runs what is not done of these jobs, and shows the table of all of them."""
-    from piaget.lab.sweeps import all_ended, check_jobs, diverged_runs, run_jobs, write_tables
+    from piaget.lab.sweeps import all_ended, check_jobs, diverged_runs, renamed_runs, run_jobs, write_tables
 
     executor = _executor(options)
+    for folder in renamed_runs(jobs, options.out):
+        print(
+            f"piaget: note: {folder} holds runs of version 0.1, which called no-components what is "
+            "no-components-frozen now; give another --out to train no-components",
+            file=sys.stderr,
+        )
     check_jobs([job for job in jobs if not all_ended(job, options.out)], code)
     start = time.monotonic()
     with view(options) as shown:
@@ -329,12 +335,18 @@ def _show(
 def _print(table: Sequence[Line], variant: str) -> None:
     from rich.table import Table
 
-    from piaget.lab.final_table import columns
+    from piaget.lab.final_table import COLUMNS, FURTHER_COLUMNS, columns, with_further
 
-    shown = Table(title=f"Final performance: mean ± standard error{variant and '; '}{variant}")
-    for column in columns(table):
-        shown.add_column(column, justify="right" if column in ("seeds", "piaget", "paper") else "left")
-    for line in table:
-        cells = line.cells()
-        shown.add_row(*(cells[column] for column in columns(table)))
-    print_table(shown)
+    def show(title: str, lines: Sequence[Line], names: Sequence[str]) -> None:
+        shown = Table(title=f"{title}: mean ± standard error{variant and '; '}{variant}")
+        for column in names:
+            left = column in ("stream", "structure", "base", "algorithm", "metric")
+            shown.add_column(column, justify="left" if left else "right")
+        for line in lines:
+            cells = line.cells()
+            shown.add_row(*(cells[column] for column in names))
+        print_table(shown)
+
+    show("Final performance", table, columns(table, COLUMNS))
+    if further := with_further(table):
+        show("Further scores", further, columns(further, FURTHER_COLUMNS))

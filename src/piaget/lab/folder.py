@@ -67,6 +67,13 @@ class RunFolder:
         """The seeds that are trained as one cohort with it."""
         return self.description.get("together") or [self.seed]
 
+    @property
+    def algorithm(self) -> str | None:
+        """The name of its algorithm, as it is called now; None: there is no such run yet."""
+        if not (self.path / "run.json").is_file():
+            return None
+        return str(self.description["configuration"]["algorithm"])
+
     @cached_property
     def status(self) -> str:
         """As in run.json; but a run that nobody works on any more is `interrupted`."""

@@ -86,6 +86,15 @@ def all_ended(job: Job, out: Path) -> bool:
     return all(has_ended(path) for path in seed_folders(job.folder(out), job.seeds))
 
 
+def renamed_runs(jobs: Sequence[Job], out: Path) -> list[Path]:
+    """Folders of jobs whose runs are of another algorithm now: version 0.1 called it by the job's name."""
+    return [
+        job.folder(out)
+        for job in jobs
+        if any(run.algorithm not in (None, job.method.algorithm) for run in runs_of(job, out))
+    ]
+
+
 def run_jobs(
     jobs: Sequence[Job],
     out: Path,

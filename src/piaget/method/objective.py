@@ -97,6 +97,28 @@ def score(kind: Kind, out: Tensor, y: Tensor) -> float:
     return float((predict(kind, out) == y).double().mean())
 
 
+def auc(logits: Tensor, y: Tensor) -> float | None:
+    """The area under the ROC curve, from a binary task's logits (n,) and classes y (n,); None if all samples
+    are of one class.
+
+    It is the share of pairs, a sample of each class, in which that of class 1 has the higher logit; equal
+    ones count half. Pairs are counted in whole numbers, so it is exact. Logits, because probabilities near 1
+    round to the same number.
+    """
+    negative, positive = logits[y != 1].sort().values, logits[y == 1]
+    pairs = len(negative) * len(positive)
+    if not pairs:
+        return None
+    below, not_above = (torch.searchsorted(negative, positive, right=right).sum() for right in (False, True))
+    return int(below + not_above) / (2 * pairs)
+
+
+def majority(trained_on: Tensor, y: Tensor) -> float:
+    """The accuracy on classes y (n,) of always answering the most frequent class of the training data (of
+    several, the first)."""
+    return float((y == trained_on.bincount().argmax()).double().mean())
+
+
 def improvement(kind: Kind, new: float, old: float) -> float:
     """By how much, relative to `old`, the score `new` is better; infinite if `old` is 0."""
     if old == 0:

@@ -355,7 +355,7 @@ class Alone(Structure):
             return chain(components, params, h, keep)
 
         def one(params: Tensors, h: Tensor, *kept: Tensor) -> Tensor:
-            noise = [k[None] for k in kept] or [None] * len(keep)
+            noise: Keep = [k[None] for k in kept] if kept else [None] * len(keep)
             return chain(components, params, h[None], noise)[0]
 
         return torch.func.vmap(one)(params, h, *(kept for kept in keep if kept is not None))

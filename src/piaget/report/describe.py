@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 import piaget
+from piaget.lab.final_table import DIGITS
 from piaget.paper.names import ALGORITHMS
 from piaget.report import metrics, page_data as data
 from piaget.report.contents import Contents, mean_use
@@ -22,6 +23,7 @@ from piaget.report.groups import Group
 from piaget.report.reading import ReportedRun
 from piaget.report.statistics import LEVEL, spread
 from piaget.report.tables import cost_cells
+from piaget.scoring.rows import FURTHER, LOWER_IS_BETTER, MAJORITY
 
 POINTS = 300  # of a learning curve, at most
 EXACT = 6  # digits of numbers that the page takes means of
@@ -52,6 +54,7 @@ class Describer:
             most_memory=memory.text,
             streams=[self.stream(name) for name in contents.streams],
             methods=[self.method(*key) for key in self.methods],
+            scores=self.scores(),
             runs=[self.run(group, run) for group in contents.groups for run in group.runs],
             curves=[curve for group in contents.counted if (curve := self.curve(group)) is not None],
             pairs=self.pairs(),
@@ -81,6 +84,14 @@ class Describer:
         algorithm = name.split("/")[2]
         return data.MethodData(name=name, algorithm=ALGORITHMS.get(algorithm, algorithm), label=label)
 
+    def scores(self) -> list[data.ScoreData]:
+        there = set(self.contents.compute(metrics.further_scores)["metric"])
+        return [
+            data.ScoreData(name=name, digits=DIGITS[metric], higher_is_better=metric not in LOWER_IS_BETTER)
+            for metric, name in FURTHER.items()
+            if metric in there
+        ]
+
     def run(self, group: Group, run: ReportedRun) -> data.RunData:
         contents, (stream, method) = self.contents, self.position(group)
         scores = contents.of(run.name, metrics.forgetting_ratio)
@@ -108,6 +119,8 @@ class Describer:
             first=_rounded(scores["first"] * group.unit, EXACT),
             final=_rounded(scores["final"] * group.unit, EXACT),
             ratio=_rounded(scores["ratio"], EXACT),
+            further=self.further(run.name, tasks),
+            majority=self.majority(run.name, tasks, group.unit),
             after=_after(contents.of(run.name, metrics.after), len(tasks), group.unit),
             structures=[np.round(weights.get(task, []), 3).tolist() for task in tasks] if weights else [],
             uses=[mean_use(weights[task]).round(EXACT).tolist() if task in weights else [] for task in tasks],
@@ -116,6 +129,23 @@ class Describer:
             candidates=self.candidates(run.name, tasks, group.unit),
             reused=self.reused(run.name, tasks),
         )
+
+    def further(self, run: str, tasks: Sequence[str]) -> dict[str, data.FurtherData]:
+        lines = self.contents.of(run, metrics.further_scores)
+        return {
+            name: data.FurtherData(
+                tasks=[tasks.index(task) for task in of_score["evaluated"]],
+                first=_rounded(of_score["first"], EXACT),
+                final=_rounded(of_score["final"], EXACT),
+            )
+            for metric, name in FURTHER.items()
+            if len(of_score := lines[lines["metric"] == metric])
+        }
+
+    def majority(self, run: str, tasks: Sequence[str], unit: float) -> list[data.Number]:
+        lines = self.contents.of(run, metrics.further_scores)
+        known = lines[lines["metric"] == MAJORITY].set_index("evaluated")["final"]
+        return _rounded(known.reindex(list(tasks)) * unit, EXACT)
 
     def candidates(self, run: str, tasks: Sequence[str], unit: float) -> list[data.CandidateData]:
         return [

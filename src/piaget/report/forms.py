@@ -6,7 +6,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from piaget.lab.final_table import escaped
@@ -50,6 +50,20 @@ def number(value: float, error: float = math.nan, digits: int = 1) -> Cell:
     if math.isnan(error):
         return Cell(text, value)
     return Cell(f"{text} ± {error:.{digits}f}", value, error)
+
+
+def share_of(some: Mapping[int, float], every: Mapping[int, float]) -> str:
+    """How many tasks (by seed) a mean is of, and of how many: "29 tasks", "27 of 29 tasks, 2 of 3 seeds"."""
+    if not some:
+        return ""
+
+    def counts(by_seed: Mapping[int, float]) -> str:
+        least, most = (f"{end(by_seed[seed] for seed in some):.0f}" for end in (min, max))
+        return least if least == most else f"{least} to {most}"
+
+    same = all(some[seed] == every[seed] for seed in some)
+    tasks = f"{counts(every)} tasks" if same else f"{counts(some)} of {counts(every)} tasks"
+    return tasks if len(some) == len(every) else f"{tasks}, {len(some)} of {len(every)} seeds"
 
 
 def mark_best(table: Table, column: int, higher: bool, rows: Iterable[int]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from piaget.lab.final_table import mean_and_error
+from piaget.lab.final_table import DIGITS, mean_and_error
 from piaget.paper.names import ALGORITHMS, BASES, UNITS
 from piaget.report import metrics
 from piaget.report.reading import ReportedRun, Results
@@ -45,7 +45,7 @@ class Group:
 
     @property
     def digits(self) -> int:
-        return 1 if self.metric == "accuracy" else 2
+        return DIGITS[self.metric]
 
     @property
     def first(self) -> ReportedRun:

@@ -17,7 +17,16 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from piaget.scoring.rows import CONSISTENCY, EXPANSION, LOWER_IS_BETTER, REMOVAL, SCORES, STRUCTURE
+from piaget.scoring.rows import (
+    CONSISTENCY,
+    EXPANSION,
+    FURTHER,
+    LOWER_IS_BETTER,
+    MAJORITY,
+    REMOVAL,
+    SCORES,
+    STRUCTURE,
+)
 
 DROP = 0.05  # a task reuses a component if its score is worse by more than this share without it
 TASK = ["run", "evaluated"]  # what tells one task of one run from all others
@@ -90,6 +99,36 @@ def final_by_subset(rows: pd.DataFrame) -> pd.DataFrame:
     subset = lines["evaluated"].str.replace(r"-\d+$", "", regex=True).rename("subset")
     groups = lines.groupby([lines["run"], subset])["final"]
     return groups.agg(lambda finals: finals.mean(skipna=False)).rename("value").reset_index()
+
+
+def further_scores(rows: pd.DataFrame) -> pd.DataFrame:
+    """Further scores of the tasks that have accuracies, and the accuracy of their majority: run, evaluated,
+    metric, and `first` and `final` as in `by_task`. There is no line for what a task does not have."""
+    counted = by_task(rows)
+    counted = counted[counted["metric"] == "accuracy"][TASK]
+    tests = rows[(rows["split"] == "test") & rows["metric"].isin([*FURTHER, MAJORITY])]
+    one = [*TASK, "metric"]
+    lines = counted.merge(tests[["trained", *one, "value"]], on=TASK)
+    lines = lines.drop_duplicates(["trained", *one], keep="last")
+    first = lines.drop_duplicates(one).rename(columns={"value": "first"})
+    final = lines.drop_duplicates(one, keep="last").rename(columns={"value": "final"})
+    return first[[*one, "first"]].merge(final[[*one, "final"]], on=one)
+
+
+def further_performance(rows: pd.DataFrame) -> pd.DataFrame:
+    """The mean of each further score over the tasks that have it, and how many have: run, metric, `final`,
+    `tasks`.
+
+    The majority's accuracy is told of all tasks of a run or not at all, since it is compared with theirs.
+    """
+    lines = further_scores(rows)
+    groups = lines.groupby(["run", "metric"])["final"]
+    found = pd.DataFrame(
+        {"final": groups.agg(lambda finals: finals.mean(skipna=False)), "tasks": groups.size()}
+    )
+    found = found.reset_index()
+    tasks = by_task(rows).groupby("run").size()
+    return found[(found["metric"] != MAJORITY) | (found["tasks"] == found["run"].map(tasks))]
 
 
 def forward_performance(rows: pd.DataFrame) -> pd.Series:

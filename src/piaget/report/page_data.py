@@ -39,6 +39,22 @@ class MethodData(TypedDict):
     label: str  # for people, unique in this report: "ER Dyn. + Comp. [adapt_every=10]"
 
 
+class ScoreData(TypedDict):
+    """A further score of classification tasks, which the page can show in place of accuracy."""
+
+    name: str  # "AUC", "log-loss"
+    digits: int
+    higher_is_better: bool
+
+
+class FurtherData(TypedDict):
+    """A run's further score: of those tasks that have it."""
+
+    tasks: list[int]  # positions in the run's tasks
+    first: list[Number]  # of each of them, right after it was learned
+    final: list[Number]
+
+
 class CandidateData(TypedDict):
     """A new component that was tried on a task, with its two validation scores."""
 
@@ -70,6 +86,8 @@ class RunData(TypedDict):
     first: list[Number]  # of each task, its score right after it was learned
     final: list[Number]  # of each task, its last score
     ratio: list[Number]  # of each task, the paper's forgetting ratio
+    further: dict[str, FurtherData]  # by the name of the score
+    majority: list[Number]  # of each task, the accuracy of always answering the most frequent training class
     # after[i][j]: score of task j right after task i was learned (None if not known yet). The initial tasks
     # are learned together, so the first rows of them are empty lists, and the last of them has all.
     after: list[list[Number]]
@@ -176,6 +194,7 @@ class ReportData(TypedDict):
     most_memory: str
     streams: list[StreamData]
     methods: list[MethodData]
+    scores: list[ScoreData]  # the further ones that some run has
     runs: list[RunData]
     curves: list[CurveData]
     pairs: list[PairData]

@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
-from piaget.lab.final_table import mean_and_error
+from piaget.lab.final_table import DIGITS, mean_and_error
 from piaget.lab.progress import duration
 from piaget.paper.results import component_numbers
 from piaget.report import metrics
 from piaget.report.claim_list import CLAIMS
 from piaget.report.contents import Contents
-from piaget.report.forms import Cell, Table, mark_best, number
+from piaget.report.forms import Cell, Table, mark_best, number, share_of
 from piaget.report.selection import Selection
 from piaget.report.statistics import LEVEL, spread, verdict
+from piaget.scoring.rows import FURTHER, MAJORITY
 
 MOST_KINDS = 5  # of tasks in a stream, that have a table of their own
 RATIOS = 10  # tasks in the table of forgetting ratios
@@ -118,6 +119,34 @@ def subsets(contents: Contents) -> Table:
                 final, theirs = number(*mean_and_error(values), group.digits), _reported(known, group.digits)
                 table.add(group.position, stream, group.label, kind, final, theirs, judgement)
             mark_best(table, 3, contents.on(stream)[0].higher_is_better, range(first, len(table.rows)))
+    return table
+
+
+def further(contents: Contents) -> Table:
+    """Accuracies beside what the most frequent class alone gives, areas under ROC curves and log-losses."""
+    table = Table(
+        "scores",
+        "Final performance by further scores",
+        "Of classification tasks, after all tasks were learned: mean over tasks, then mean and standard "
+        "error over seeds. Majority: accuracy of always answering the most frequent training class, in %. "
+        "AUC: area under the ROC curve of binary tasks; a task whose test data has one class only has none. "
+        "Log-loss: mean cross-entropy (natural logarithm); lower is better.",
+        ["stream", "method", "seeds", "accuracy", MAJORITY, *FURTHER.values(), "AUC of"],
+    )
+    lines = contents.compute(metrics.further_performance)
+    by_metric = {metric: lines[lines["metric"] == metric].set_index("run") for metric in (MAJORITY, *FURTHER)}
+    tasks = contents.compute(metrics.by_task).groupby("run").size()
+    for group in contents.counted:
+        if not any(group.of(of["final"]) for of in by_metric.values()):
+            continue
+        cells = [number(*group.summary(contents.final, group.unit), group.digits)]
+        for metric, of in by_metric.items():
+            unit, digits = (group.unit, group.digits) if metric == MAJORITY else (1.0, DIGITS[metric])
+            cells.append(number(*group.summary(of["final"], unit), digits))
+        seeds = number(len(group.of(contents.final)), digits=0)
+        share = share_of(group.of(by_metric["auc"]["tasks"]), group.of(tasks))
+        table.add(group.position, group.stream, group.label, seeds, *cells, share)
+    _mark_best(table, contents, {3: True, 5: True, 6: False})
     return table
 
 
@@ -319,6 +348,7 @@ def cost_cells(seconds: float | None, steps: float | None, memory: float | None)
 TABLES: tuple[Callable[[Contents], Table], ...] = (
     summary,
     performance,
+    further,
     subsets,
     transfer,
     components,

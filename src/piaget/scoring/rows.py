@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypedDict
 
 
@@ -36,14 +36,21 @@ COLUMNS = tuple(Row.__annotations__)
 EXPANSION, EVALUATION = "expansion", "evaluation"
 REMOVAL, STRUCTURE, CONSISTENCY = "removal", "structure", "consistency"
 
-# Scores of a task: how good its predictions are.
+# The score of a task: how good its predictions are. What is said of performance is said of these.
 SCORES = ("accuracy", "rmse")
-LOWER_IS_BETTER = ("rmse",)
+# Further scores of classification tasks, and what tables call them. AUC is the area under the ROC curve of a
+# binary task; there is no row where the data has one class only.
+FURTHER = {"auc": "AUC", "loss": "log-loss"}
+LOWER_IS_BETTER = ("rmse", "loss")
+# Accuracy on test data of always answering the most frequent training class: once, when the task was learned.
+MAJORITY = "majority"
 
 # All metrics but those that an adaptation of one's own counts. `{}` stands for a score.
 METRICS = (
     *SCORES,
-    "loss",
+    "auc",
+    "loss",  # mean cross-entropy (natural logarithm), or squared error of scaled targets
+    MAJORITY,
     "stopped",  # a stage ended early: how many of its epochs were left out
     "components",  # how many there are
     "{} with candidate",  # a component on trial: validation scores with it ...
@@ -78,6 +85,26 @@ def final_performance(scores: dict[str, tuple[str, float]]) -> tuple[str, float]
     metric = next(iter(scores.values()))[0]
     values = [value for name, value in scores.values() if name == metric]
     return metric, math.fsum(values) / len(values)
+
+
+def further_performance(rows: Sequence[Row]) -> dict[str, tuple[float, int]]:
+    """Means of the last further scores over those of one run's tasks that have them: {metric: (mean, tasks)}.
+
+    Of runs whose final performance is an accuracy, and the tasks that it is the mean of. The majority's
+    accuracy is told of all of these or not at all, since it is compared with theirs.
+    """
+    scores = final_scores(rows)
+    if not scores or next(iter(scores.values()))[0] != "accuracy":
+        return {}
+    tasks = {task for task, (metric, _) in scores.items() if metric == "accuracy"}
+    values: dict[str, dict[str, float]] = {}
+    for row in rows:
+        metric, task = row["metric"], row["evaluated"]
+        if row["split"] == "test" and (metric in FURTHER or metric == MAJORITY) and task in tasks:
+            values.setdefault(metric, {})[task] = row["value"]
+    if len(values.get(MAJORITY, tasks)) < len(tasks):
+        del values[MAJORITY]
+    return {metric: (math.fsum(of.values()) / len(of), len(of)) for metric, of in values.items()}
 
 
 # --- as text ------------------------------------------------------------------------------------------

@@ -88,8 +88,12 @@ class TaskNetwork:
         return Encoded(self._encode(x), y)
 
     def scores(self, data: Encoded) -> dict[str, float]:
-        """The task's score, in the user's units, and its loss."""
-        return self._scores(self.outputs_of_encoded(data.h), data.y)
+        """The task's score, in the user's units, and its loss; of a binary task with samples of both classes,
+        the area under the ROC curve, too."""
+        out = self.outputs_of_encoded(data.h)
+        scores = self._scores(out, data.y)
+        area = objective.auc(out[:, 0], data.y) if self.record.kind == "binary" else None
+        return scores if area is None else scores | {"auc": area}
 
     def score_of(self, out: Tensor, y: Tensor) -> float:
         """The score of outputs as the decoder gives them, (n, columns)."""
@@ -108,7 +112,7 @@ class TaskNetwork:
 
     def score(self, data: Encoded) -> float:
         """Accuracy, or root mean squared error in the user's units."""
-        return self.scores(data)[objective.metric_name(self.record.kind)]
+        return self._scores(self.outputs_of_encoded(data.h), data.y)[objective.metric_name(self.record.kind)]
 
     def evidence(self, split: Split) -> Evidence:
         """What the newest component does for the task."""

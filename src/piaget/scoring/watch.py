@@ -13,7 +13,7 @@ from piaget.method import objective
 from piaget.method.choices import WHOLE, check_number
 from piaget.method.expansion import Evidence
 from piaget.method.settings import Settings
-from piaget.scoring.rows import EXPANSION, Row
+from piaget.scoring.rows import EXPANSION, MAJORITY, Row
 from piaget.scoring.scores import Encoded, TaskNetwork
 
 KEPT = 2**29  # bytes of encoded test data kept while a task is learned
@@ -163,6 +163,16 @@ class Watch:
         epoch, name = len(self.settings.stages()), record.name
         for metric, value in values.items():
             self.add(name, epoch, EXPANSION, metric, value, name, "validation", self.state.k - 1)
+
+    def majorities(self, stage: str, epoch: int, trained: str, tasks: Sequence[Task]) -> None:
+        """What the most frequent class alone would score, of tasks just learned: later, their training data
+        may be gone."""
+        tests = {task.name: task.test for task in self.tasks}
+        for task in tasks:
+            test = tests.get(task.name)
+            if task.kind != "regression" and test is not None:
+                value = objective.majority(task.train.y, test.y)
+                self.add(trained, epoch, stage, MAJORITY, value, task.name, "test")
 
     def counts(self, stage: str, epoch: int, trained: str, counts: dict[str, float]) -> None:
         """What the adaptation counted while a task was learned."""

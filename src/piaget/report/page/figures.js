@@ -59,18 +59,27 @@ const methodLegend = (methods) =>
 
 // --- final and forward performance ---
 
-function performanceGroups(mode) {
+/** `score`: a further one, or null for each stream's usual one. */
+function performanceGroups(mode, score) {
   const methods = chosenMethods();
+  if (score)
+    return chosenStreams().map((s) => ({
+      title: streamName(s), unit: score.name, digits: score.digits, sign: score.higher_is_better ? 1 : -1,
+      lines: methods.map((m) =>
+        ({ m, ...performanceOf(s, m, score.name), paper: null, tasks: tasksOf(s, m, score.name) })),
+      majority: null,
+    }));
   if (mode !== "gain")
     return chosenStreams().map((s) => ({
       title: streamName(s), unit: unitOf(s), digits: digitsOf(s), sign: signOf(s),
-      lines: methods.map((m) => ({ m, ...performanceOf(s, m), paper: paperOf(s, m) })),
+      lines: methods.map((m) => ({ m, ...performanceOf(s, m), paper: paperOf(s, m), tasks: tasksOf(s, m, "") })),
+      majority: majorityOf(methods.flatMap((m) => countedRuns(s, m))),
     }));
   const streams = chosenStreams().filter(hasBaseline);
   const gains = streams.map((s) => methods.map((m) => gainsOf(s, m)));
   const group = (title, averages) => ({
-    title, unit: "gain in %", digits: 1, sign: 1,
-    lines: methods.map((m, i) => ({ m, ...summary(averages(i)), paper: null })),
+    title, unit: "gain in %", digits: 1, sign: 1, majority: null,
+    lines: methods.map((m, i) => ({ m, ...summary(averages(i)), paper: null, tasks: "" })),
   });
   const single = streams.map((s, k) => group(streamName(s), (i) => [...gains[k][i].values()]));
   if (streams.length < 2) return single;
@@ -83,10 +92,13 @@ function performanceGroups(mode) {
   return [overall, ...single];
 }
 
-/** @typedef {{ m: number, final: Mean, forward: Mean, paper: number | null }} Line */
+/** @typedef {{ m: number, final: Mean, forward: Mean, paper: number | null, tasks: string }} Line */
 
-/** @param {{ title: string, unit: string, digits: number, sign: number, lines: Line[] }} group */
-function performancePanel({ title, unit, digits, sign, lines }, width, mode) {
+/**
+ * @param {{ title: string, unit: string, digits: number, sign: number, lines: Line[], majority: number | null }}
+ *   group
+ */
+function performancePanel({ title, unit, digits, sign, lines, majority }, width, mode) {
   const narrow = width < 460; // then names stand above the bars
   const left = narrow ? 8 : Math.min(widest(lines.map(({ m }) => labelOf(m))), 0.4 * width) + 12;
   const row = narrow ? 54 : 36;
@@ -95,9 +107,9 @@ function performancePanel({ title, unit, digits, sign, lines }, width, mode) {
     `${title}, ${unit}: final and forward performance of ${count(lines.length, "method")}. ` +
       (best ? `Best in the end: ${labelOf(best.m)}, ${withError(best.final, digits)}.` : ""),
     { width, height: row * lines.length + 52, left, right: 16, top: 6, bottom: 40 });
-  const ends = lines.flatMap(({ final, forward, paper }) =>
+  const ends = [majority].concat(lines.flatMap(({ final, forward, paper }) =>
     [paper, ...[final, forward].flatMap(({ mean: middle, error }) =>
-      (known(middle) ? [middle - (error ?? 0), middle + (error ?? 0)] : []))]);
+      (known(middle) ? [middle - (error ?? 0), middle + (error ?? 0)] : []))]));
   chart.xAxis(extent(ends, { zero: mode !== "points" }), unit);
   const zero = chart.x(0);
   if (mode !== "points") chart.add("line", { class: "zero", x1: zero, x2: zero, y1: chart.top, y2: chart.bottom });
@@ -123,6 +135,11 @@ function performancePanel({ title, unit, digits, sign, lines }, width, mode) {
       chart.target(chart.x(paper), y, `${labelOf(m)}\nin the paper: ${format(paper, digits)}`);
     }
   });
+  if (known(majority)) {
+    const x = chart.x(majority);
+    chart.add("line", { class: "line majority", x1: x, x2: x, y1: chart.top, y2: chart.bottom });
+    chart.target(x, chart.top + 4, `most frequent class alone: ${format(majority, digits)}`);
+  }
   return panel(title, chart.node);
 }
 
@@ -131,13 +148,18 @@ figure({
   title: "Final and forward performance",
   caption: "Forward: a task's score right after it was learned. Final: its score after all tasks. Mean over tasks, " +
     "then mean and standard error over seeds. Gain: by how many percent it is better than the final score of NFT " +
-    "No Comp. of the same seed.",
-  choosers: { as: "Show as" },
+    "No Comp. of the same seed. Dashed line: accuracy of always answering the most frequent training class. AUC: " +
+    "area under the ROC curve of binary tasks. Log-loss: mean cross-entropy; lower is better.",
+  choosers: { score: "Score", as: "Show as" },
   draw(panels, controls) {
+    const there = report.scores.filter(({ name }) => chosenRuns().some((run) => run.further[name]));
+    const usual = [...new Set(chosenStreams().map((s) => report.streams[s].metric))].join(" or ");
+    const name = controls.score.update([["", usual], ...there.map((each) => [each.name, each.name])]);
+    const score = there.find((each) => each.name === name) ?? null;
     const modes = [["bars", "bars from zero"], ["points", "points, zoomed in"]];
-    if (chosenStreams().some((s) => hasBaseline(s))) modes.push(["gain", "gain over NFT No Comp."]);
+    if (!score && chosenStreams().some((s) => hasBaseline(s))) modes.push(["gain", "gain over NFT No Comp."]);
     const mode = controls.as.update(modes);
-    const groups = performanceGroups(mode)
+    const groups = performanceGroups(mode, score)
       .map((group) => ({ ...group, lines: group.lines.filter((line) => line.final.n) }))
       .filter((group) => group.lines.length);
     if (!groups.length) return null;
@@ -149,14 +171,17 @@ figure({
       legend: legend([
         { label: "final", className: "c6", ...mark }, { label: "forward", className: "c6 hollow", ...mark },
         ...(inPaper ? [{ label: "final in the paper", className: "paper", mark: DIAMOND }] : []),
+        ...(groups.some(({ majority }) => known(majority))
+          ? [{ label: "most frequent class alone", className: "majority", line: true }] : []),
       ]),
       note: noteOnRuns(),
       table: {
         caption: "Mean over tasks; mean ± standard error over seeds.",
-        columns: ["Stream", "Method", "Seeds", "Forward", "Final", "Paper's final", "In"],
-        rows: groups.flatMap(({ title, unit, digits, lines }) => lines.map(({ m, final, forward, paper }) => [
-          title, labelOf(m), `${final.n}`,
-          withError(forward, digits), withError(final, digits), format(paper, digits), unit])),
+        columns: ["Stream", "Method", "Seeds", "Forward", "Final", "Paper's final", "In", "Tasks", "Majority"],
+        rows: groups.flatMap(({ title, unit, digits, lines, majority }) =>
+          lines.map(({ m, final, forward, paper, tasks: of }) => [
+            title, labelOf(m), `${final.n}`, withError(forward, digits), withError(final, digits),
+            format(paper, digits), unit, of, format(majority, digits)])),
       },
     };
   },

@@ -34,11 +34,32 @@ function noteOnRuns() {
 
 /** @typedef {{ final: number | null, forward: number | null }} Averages: means over chosen tasks */
 
-/** Null if no task is chosen, NaN if a score is not a number. @type {(run: RunData) => Averages} */
-function averagesOf(run) {
-  const average = (scores) => (scores.every(known) ? mean(scores) : NaN);
-  const [final, first] = [run.final, run.first].map((scores) => chosenTasks(run).map((j) => scores[j]));
-  return { final: average(final), forward: average(first) };
+/**
+ * A run's scores of those tasks that have them. `name`: of a further score, such as "AUC"; empty: the usual one.
+ * @type {(run: RunData, name: string) => FurtherData | undefined}
+ */
+const scoresOf = (run, name) =>
+  (name ? run.further[name] : { tasks: [...run.tasks.keys()], first: run.first, final: run.final });
+
+/** Where in a run's scores the chosen tasks are. @type {(run: RunData, name: string) => number[]} */
+const placesOf = (run, name) =>
+  (scoresOf(run, name)?.tasks ?? []).flatMap((j, i) => (taskChosen(run, j) ? [i] : []));
+
+/** Null if no task is chosen, NaN if a score is not a number. @type {(run: RunData, name?: string) => Averages} */
+function averagesOf(run, name = "") {
+  const places = placesOf(run, name);
+  const average = (scores) => {
+    const some = places.map((i) => scores?.[i]);
+    return some.every(known) ? mean(some) : NaN;
+  };
+  const scores = scoresOf(run, name);
+  return { final: average(scores?.final), forward: average(scores?.first) };
+}
+
+/** Accuracy of the most frequent class, mean over chosen tasks, then over runs; null if it is not known of all. */
+function majorityOf(runs) {
+  const values = runs.map((run) => chosenTasks(run).map((j) => run.majority[j]));
+  return values.flat().every(known) ? mean(values.map(mean)) : null;
 }
 
 /** Mean and standard error over seeds. @param {Averages[]} averages */
@@ -47,7 +68,14 @@ const summary = (averages) => ({
   forward: meanAndError(averages.map(({ forward }) => forward)),
 });
 
-const performanceOf = (s, m) => summary(countedRuns(s, m).map(averagesOf));
+const performanceOf = (s, m, name = "") => summary(countedRuns(s, m).map((run) => averagesOf(run, name)));
+
+/** Of how many tasks a mean is, from the run with the fewest to that with the most: "27–29". */
+function tasksOf(s, m, name) {
+  const counts = countedRuns(s, m).map((run) => placesOf(run, name).length).filter((n) => n);
+  const [least, most] = [Math.min(...counts), Math.max(...counts)];
+  return counts.length ? (least === most ? `${least}` : `${least}–${most}`) : "–";
+}
 
 /** Those with a number, the best first. @type {<T extends { final: Mean }>(lines: T[], sign: number) => T[]} */
 const ranked = (lines, sign) => lines.filter(({ final }) => known(final.mean))
