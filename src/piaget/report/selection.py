@@ -137,7 +137,7 @@ def further(metric: str) -> Measure:
     """The final mean over tasks of another score than the one that counts, such as `auc`."""
 
     def measure(contents: Contents) -> pd.Series:
-        lines = contents.rows[(contents.rows["metric"] == metric) & (contents.rows["split"] == "test")]
-        return lines.drop_duplicates(["run", "evaluated"], keep="last").groupby("run")["value"].mean()
+        lines = contents.compute(metrics.further_performance)
+        return lines[lines["metric"] == metric].set_index("run")["final"]
 
     return measure

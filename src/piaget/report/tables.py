@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from statistics import median
 
 from piaget.lab.final_table import DIGITS, mean_and_error
 from piaget.lab.progress import duration
 from piaget.paper.results import component_numbers
 from piaget.report import metrics
-from piaget.report.claim_list import CLAIMS
+from piaget.report.claim_table import claims
 from piaget.report.contents import Contents
 from piaget.report.forms import Cell, Table, mark_best, number, share_of
-from piaget.report.selection import Selection
 from piaget.report.statistics import LEVEL, spread, verdict
 from piaget.scoring.rows import FURTHER, MAJORITY
 
@@ -289,28 +287,6 @@ def differences(contents: Contents) -> Table:
             number(test.wilcoxon, digits=4),
         ]
         table.add(ours.position, ours.stream, ours.label, theirs.label, *cells)
-    return table
-
-
-def claims(contents: Contents) -> Table:
-    """What the paper says in words, as far as these runs tell."""
-    table = Table(
-        "claims",
-        "The paper's claims",
-        "Each is checked by comparing runs seed by seed (docs/results.md says how). It holds if the numbers "
-        "are above 0 on average, significantly so in at least one comparison (paired t-test at 5 %, by "
-        "Holm's method), and in none significantly below. Number, Cohen's d: the median over comparisons.",
-        ["claim", "read as", "verdict", "comparisons", "for", "against", "number", "unit", "Cohen's d"],
-    )
-    selection = Selection(contents)
-    for claim in CLAIMS:
-        found = claim.check(selection)
-        if found.comparisons:
-            counts = (len(some) for some in (found.comparisons, found.supporting, found.against))
-            mean = number(median(one.mean for one in found.comparisons), digits=2)
-            effect = number(median(one.effect for one in found.comparisons), digits=1)
-            cells = [number(count, digits=0) for count in counts]
-            table.add(None, claim.sentence, claim.reading, found.verdict, *cells, mean, claim.unit, effect)
     return table
 
 
