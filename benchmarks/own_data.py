@@ -177,8 +177,10 @@ def compared(ours: dict[int, float], theirs: dict[int, float], sign: int) -> str
     """How much better, in percent, with the standard error over seeds; and what that is."""
     seeds = sorted(set(ours) & set(theirs))
     gains = np.array([sign * (ours[s] - theirs[s]) / abs(theirs[s]) * 100 for s in seeds])
-    error = gains.std(ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else float("nan")
     gain = gains.mean()
+    if len(gains) < 2:
+        return f"{gain:+.1f} % (one seed)"
+    error = gains.std(ddof=1) / np.sqrt(len(gains))
     verdict = "better" if gain > 2 * error else "worse" if gain < -2 * error else "as good"
     return f"{gain:+.1f} % ± {error:.1f}: {verdict}"
 
