@@ -165,7 +165,7 @@ class _Growing:
         if trees:
             feature, cut, value = (np.stack([tree[part] for tree in trees]) for part in range(3))
             return Forest(feature, cut, value)
-        nodes, outputs = 2**self.depth - 1, self.out.shape[1]
+        nodes, outputs = 2**self.depth - 1, self.out.shape[-1]
         empty = np.zeros((0, nodes), np.int64)
         return Forest(empty, empty, np.zeros((0, nodes + 1, outputs)))
 
