@@ -156,7 +156,7 @@ class _Growing:
         self.codes, self.loss, self.rows = codes, loss, rows
         self.features = codes.shape[1]
         self.places = codes[rows] + BINS * np.arange(self.features)  # (n, F): of a bin among all
-        self.out = np.zeros(loss.start.shape)
+        self.out: np.ndarray = np.zeros(loss.start.shape)
         self.depth = DEPTHS[len(codes) >= ENOUGH]
         self.trees: list[list[np.ndarray]] = []
 
