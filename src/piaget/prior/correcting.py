@@ -1,0 +1,123 @@
+"""The correction of linear answers by boosted trees: from rows that are kept, and only as far as it helps.
+
+Trees see a row's inputs, what its task's weights say of it, and of the middle of all inputs, both without
+the row's fold. So they learn what is the same beyond the linear in all tasks, may bend a task's own answer,
+tell tasks of high level from those of low, and serve tasks that come later.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from piaget.prior.boosting import FOLDS, ClassLoss, Loss, boost
+from piaget.prior.gaussian import Quadratic, infer, task_posterior
+from piaget.prior.knowledge import Knowledge
+from piaget.prior.labels import expand
+from piaget.prior.likelihoods import LabelTerms
+
+LEAST_ROWS, MOST_ROWS = 200, 20_000  # that trees are learned from
+GROWTH = 2.0  # trees are learned anew when there are that many times as many rows,
+SOON = 4000  # as long as that takes a second or so; then only when knowledge is settled
+
+
+def spread_of(features: Tensor, covariance: Tensor) -> Tensor:
+    """Variance of the outputs (n, C) of rows (n, d), by the covariance (C, d, d) of weights."""
+    return torch.stack([((features @ V) * features).sum(-1) for V in covariance], -1).clamp(min=0)
+
+
+def moderated(logits: Tensor, variance: Tensor) -> Tensor:
+    """Logits whose probabilities are those expected under the variance, nearly (MacKay 1992)."""
+    return logits / (1 + math.pi * variance / 8).sqrt()
+
+
+class Told(NamedTuple):
+    """Rows of all tasks that are kept, and what the linear model says of each without its fold."""
+
+    x: Tensor  # (n, inputs)
+    y: Tensor  # (n,) as standardised
+    out: Tensor  # (n, C)
+    level: Tensor  # (n, C): and of the middle of all inputs, in the row's task
+    weight: Tensor  # (n,): one over a regression's noise
+    fold: Tensor  # (n,)
+
+
+def told(known: Knowledge) -> Told:
+    """By the posterior without the fold: for a regression, exactly what would be said if these rows of all
+    tasks had not been there (components and noise as they are).
+
+    Leaving out single rows would not do: among rows with the same inputs, what is said without a row tells
+    that row's own value, and trees find out.
+    """
+    frame, terms = known.standard_frame, known.likelihoods.terms
+    records, noises = list(known.records.values()), [known.structures[n].log_noise for n in known.records]
+    features = [frame.features(record.x) for record in records]
+    y = [frame.targets(record.y) for record in records]
+    folds = [(torch.arange(len(one)) + number) % FOLDS for number, one in enumerate(y)]
+    out = [torch.zeros(len(one), known.form.outputs, dtype=torch.float64) for one in y]
+    level = [torch.zeros_like(one) for one in out]
+    for k in range(FOLDS):
+        left = [part.clone() for part in terms]
+        for t, (rows, own) in enumerate(zip(folds, y, strict=True)):
+            gone = _term(known, features[t][rows == k], own[rows == k], noises[t], t)
+            for part, less in zip(left, gone, strict=True):
+                part[t] -= less
+        root = known.components.root
+        found = infer(Quadratic(*left), root, known.components.width)
+        belief = task_posterior(Quadratic(*left), root, found.mu, found.messages)
+        for t, rows in enumerate(folds):
+            some = features[t][rows == k]
+            said = some @ belief.mean[t].mT
+            if known.form.classes:
+                said = moderated(said, spread_of(some, belief.covariance[t]))
+            out[t][rows == k] = said
+            level[t][rows == k] = belief.mean[t][:, 0]
+    weight = [torch.full((len(one),), math.exp(-noise)) for one, noise in zip(y, noises, strict=True)]
+    return Told(
+        torch.cat([record.x for record in records]).double(), *map(torch.cat, (y, out, level, weight, folds))
+    )
+
+
+def _term(known: Knowledge, features: Tensor, y: Tensor, log_noise: float, task: int) -> Quadratic:
+    """What some of a task's rows say of its weights: (C, ...)."""
+    likelihoods = known.likelihoods
+    if isinstance(likelihoods, LabelTerms):
+        found = expand(features[None], y[None], None, likelihoods.w[task][None])
+        return Quadratic(*(part[0] for part in found))
+    precision = math.exp(-log_noise)
+    nothing = torch.zeros(1, dtype=torch.float64)  # constants do not matter here
+    return Quadratic((precision * features.mT @ features)[None], (precision * features.mT @ y)[None], nothing)
+
+
+def correct(known: Knowledge) -> Knowledge:
+    """With trees learned from all rows that are kept."""
+    kept = sum(len(record.y) for record in known.records.values())
+    none = replace(known, correction=None, corrected=known.rows, ratio=1.0)
+    if kept < LEAST_ROWS:
+        return none
+    rows = [part.numpy() for part in told(known)]
+    if kept > MOST_ROWS:
+        some = np.random.default_rng(0).permutation(kept)[:MOST_ROWS]
+        rows = [part[some] for part in rows]
+    x, y, start, level, weight, fold = rows
+    weight = np.clip(weight / weight.mean(), 0.1, 10)
+    weight = weight / weight.mean()
+    make = ClassLoss if known.form.classes else Loss
+    found, said = boost(np.concatenate([x, start, level], 1), make(y, start, weight), fold)
+    if not found.rounds:
+        return none
+    ratio = 1.0
+    if not known.form.classes:
+        before, after = (weight * (y - start[:, 0] - add) ** 2 for add in (0.0, said[:, 0]))
+        ratio = float(after.mean() / before.mean())
+    return replace(known, correction=found, corrected=known.rows, ratio=ratio)
+
+
+def wants_trees(known: Knowledge) -> bool:
+    """Whether there are to be trees, and rows to learn them from."""
+    return known.form.trees and known.form.rows > 0
