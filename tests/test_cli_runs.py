@@ -68,7 +68,8 @@ def test_what_cannot_be_learned_is_refused_before_training(tmp_path, capsys):
     table = only(frame(groups=6), "cost")
     table["part"] = ["train", "test"] * (len(table) // 2)
     table.to_csv(tmp_path / "t.csv", index=False)
-    arguments = words("run --group site --target cost --split part --table", tmp_path / "t.csv")
+    deep = "run --structure soft-ordering --group site --target cost --split part --table"
+    arguments = words(deep, tmp_path / "t.csv")
     code, _, errors = said(capsys, *arguments, "--out", tmp_path / "out")
     assert code == 2
     assert "'site 4': there is no validation split" in errors

@@ -12,7 +12,7 @@ import torch
 import piaget
 from piaget.errors import DataError, DataNote
 from piaget.streams import from_table
-from piaget.streams.table_stream import predict_table
+from piaget.streams.table_predictions import predict_table
 from tests.tables import frame, only
 
 

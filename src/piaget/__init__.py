@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
     )
     from piaget.learner import (
         Learner as Learner,
+        load as load,
     )
     from piaget.method.adaptation import (
         Adaptation as Adaptation,
@@ -102,6 +103,9 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
         map_tree as map_tree,
         resize as resize,
     )
+    from piaget.prior_learner import (
+        PriorLearner as PriorLearner,
+    )
     from piaget.scoring.rows import (
         Row as Row,
     )
@@ -119,7 +123,7 @@ _HOMES = {
     "cohort": "Cohort",
     "errors": "DataError DataNote Diverged LoadError NotFinite PiagetError SettingError TaskError "
     "UnknownTaskError",
-    "learner": "Learner",
+    "learner": "Learner load",
     "method.adaptation": "Adaptation Correction DilutedReplay Finished Frozen KroneckerEWC Memory "
     "NaiveFineTuning Replay Replayed StepContext Stored stored_samples",
     "method.components": "Components Conv Dense Linear Module",
@@ -130,6 +134,7 @@ _HOMES = {
     "method.settings": "Algorithm",
     "method.structures": "Alone Frame LinearCombination Monolithic SoftGating SoftOrdering Structure",
     "method.trees": "Tensors map_tree resize",
+    "prior_learner": "PriorLearner",
     "scoring.rows": "Row",
     "scoring.watch": "EpochReport",
     "streams": "stream",

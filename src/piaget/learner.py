@@ -7,7 +7,7 @@ import inspect
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from torch import Tensor
 from piaget.data.arrays import as_labels
 from piaget.data.columns import as_text
 from piaget.data.encoding import Encoding
-from piaget.data.tasks import Task
+from piaget.data.tasks import Stream, Task
 from piaget.engine.training import Learning, advance
 from piaget.errors import SettingError, TaskError, UnknownTaskError
 from piaget.knowledge import storage
@@ -32,6 +32,9 @@ from piaget.method.structures import Structure
 from piaget.scoring.rows import EVALUATION, Row
 from piaget.scoring.scores import TaskNetwork
 from piaget.scoring.watch import OnEpoch, OnRow, Watch
+
+if TYPE_CHECKING:
+    from piaget.prior_learner import PriorLearner
 
 
 class Learner:
@@ -67,6 +70,18 @@ class Learner:
     ) -> None:
         self.settings = resolve(structure, adaptation, algorithm, settings)
         self.state = State(torch.Generator().manual_seed(self.settings.seed))
+
+    @staticmethod
+    def for_stream(stream: Stream, **settings: Any) -> Learner | PriorLearner:
+        """A learner with the parts and settings that suit a stream's data; `settings` go first.
+
+        Tables, and arrays with groups: a `PriorLearner`. Streams of the paper: its settings, as the command
+        line has them. Other data of one's own, or with a structure, adaptation or algorithm: a `Learner` that
+        stops early by validation rows.
+        """
+        from piaget.suited import suited
+
+        return suited(stream, settings)
 
     @property
     def model(self) -> Model:
@@ -273,6 +288,13 @@ class Learner:
         """Loads a learner, to carry on exactly. Parts of one's own are passed again by name:
         `Learner.load(folder, structure=MyStructure())`; likewise another `device`."""
         return _learner(cls, *storage.load(folder, parts))
+
+
+def load(folder: str | os.PathLike[str]) -> Learner | PriorLearner:
+    """A learner of whatever class that was saved in a folder."""
+    from piaget.prior_learner import PriorLearner
+
+    return PriorLearner.load(folder) if storage.holds_prior(folder) else Learner.load(folder)
 
 
 L = TypeVar("L", bound=Learner)

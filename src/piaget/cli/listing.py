@@ -10,6 +10,7 @@ from piaget.cli.common import print_json, print_table, seeds_text
 
 CHOICES = {
     "structures": {
+        "prior": "a prior over linear models, learned from all groups: for tables, in seconds",
         "linear": "linear combinations of models",
         "soft-ordering": "soft layer ordering: a weight for each component at each depth",
         "soft-gating": "soft gating: weights computed from the input",

@@ -12,7 +12,8 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "predict",
         help="predict new rows of a table with a learner that piaget run has kept",
-        description="Adds a column of predictions to a table. Each row is answered by the task of its group.",
+        description="Adds columns of predictions to a table. Each row is answered by what was learned of its "
+        "group; one that was never seen, by what the others have in common, and a column says so.",
     )
     parser.add_argument("folder", type=Path, metavar="DIR", help="output folder of piaget run")
     parser.add_argument(
@@ -20,6 +21,19 @@ def add(commands: Any) -> None:
     )
     parser.add_argument(
         "--out", type=Path, required=True, metavar="FILE", help="a CSV or Parquet file to write"
+    )
+    parser.add_argument("--proba", action="store_true", help="also the probability of each class")
+    parser.add_argument(
+        "--interval",
+        type=float,
+        metavar="LEVEL",
+        help="also between which values a measurement lies, with a probability such as 0.9",
+    )
+    parser.add_argument(
+        "--threshold",
+        type=float,
+        metavar="P",
+        help="of two classes: answer the second one from this probability on (default: 0.5)",
     )
     parser.set_defaults(run=_predict)
 
@@ -29,7 +43,7 @@ def _predict(options: argparse.Namespace) -> int:
     from piaget.errors import LoadError, SettingError
     from piaget.files import write_atomically
     from piaget.lab.folder import DONE, RunFolder, runs_in
-    from piaget.streams.table_stream import predict_table
+    from piaget.streams.table_predictions import predict_table
 
     if options.out.suffix not in (".csv", ".parquet"):
         raise SettingError(f"--out {options.out}; expected a file that ends in .csv or .parquet")
@@ -39,7 +53,7 @@ def _predict(options: argparse.Namespace) -> int:
     run = runs[0] if len(runs) == 1 else RunFolder(options.folder)
     try:
         found = run.saved_learner() if (run.path / "run.json").is_file() else run.learner
-        learner = piaget.Learner.load(found)
+        learner = piaget.load(found)
     except LoadError as error:
         if not (run.path / "run.json").is_file():
             raise
@@ -47,10 +61,17 @@ def _predict(options: argparse.Namespace) -> int:
         if run.status == DONE:
             advice = f"remove {run.path} and give the command that made it again, to train it again"
         raise LoadError(f"{error}. The run is {run.status}: {advice}") from error
-    answered = predict_table(learner, options.table)
+    answered = predict_table(
+        learner,
+        options.table,
+        proba=options.proba,
+        interval=options.interval,
+        threshold=options.threshold,
+    )
+    new = answered.attrs.pop("predicted")
     if options.out.suffix == ".parquet":
         write_atomically(options.out, answered.to_parquet(index=False))
     else:
         write_atomically(options.out, answered.to_csv(index=False).encode())
-    print(f"{options.out}: {len(answered)} rows with {answered.columns[-1]!r}")
+    print(f"{options.out}: {len(answered)} rows with {', '.join(map(repr, new))}")
     return 0

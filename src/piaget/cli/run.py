@@ -8,13 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from piaget.cli import tables
 from piaget.cli.common import add_options, add_set, print_json
 from piaget.cli.live import add_progress, view
 from piaget.cli.words import OF_TABLE, WORDS, add_flags, apply, read_file, trusted
+from piaget.lab.configuration import configure, is_prior
 from piaget.lab.parts import Trusted
 from piaget.lab.progress import duration
 from piaget.method.choices import SETTINGS
 from piaget.scoring.rows import FURTHER, MAJORITY, final_performance, final_scores, further_performance
+from piaget.scoring.worth import at_chance
 
 
 def add(commands: Any) -> None:
@@ -37,12 +40,16 @@ def add(commands: Any) -> None:
     add_set(parser, "any of the flags' names, or options.NAME; before flags and the file")
     add_progress(parser)
     add_options(parser)
+    shown = parser.add_argument_group("what is shown of a table, beside simple models")
+    shown.add_argument(
+        "--metric", metavar="NAME", help="auc, loss, accuracy, or rmse, r2 (default: the first)"
+    )
+    shown.add_argument("--each", action="store_true", help="each group, not only the mean of all")
     parser.set_defaults(run=_run, fields={})
 
 
 def _run(options: argparse.Namespace) -> int:
     from piaget.errors import SettingError
-    from piaget.lab.configuration import configure
 
     is_file = options.source is not None and options.source.endswith(".toml")
     if options.source is not None and not is_file:
@@ -91,6 +98,8 @@ def go(
     configuration: dict[str, Any], seeds: Sequence[int], options: argparse.Namespace, code: Trusted
 ) -> int:
     """Trains, or goes on with, the runs of a configuration, and shows their scores."""
+    if is_prior(configuration):
+        return tables.go(configuration, seeds, options, code)
     import torch
 
     from piaget.lab.folder import diverged
@@ -116,6 +125,8 @@ def go(
 
 def show(configuration: dict[str, Any], seeds: Sequence[int], options: argparse.Namespace) -> int:
     """The scores of runs that are done, and what became of the others."""
+    if is_prior(configuration):
+        return tables.show(seeds, options)
     from piaget.errors import LoadError
     from piaget.lab.folder import RunFolder, diverged, seed_folders
 
@@ -152,6 +163,8 @@ def show(configuration: dict[str, Any], seeds: Sequence[int], options: argparse.
         if len(folders) > 1 or wrong:
             print(f"seed {seed}")
         _print(scores, further[seed], components)
+        if (chance := at_chance(list(RunFolder(options.out / f"seed-{seed}").rows()))) is not None:
+            print(chance)
     if folders:
         inside = "run.json, rows.csv (all scores), log.txt, learner/ (piaget.Learner.load)"
         print(f"In {options.out}/seed-*: {inside}.")

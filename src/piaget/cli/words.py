@@ -102,7 +102,7 @@ WORDS = {
         Word("split", "COLUMN", "train, validation or test (default: at random)", group=TABLE),
         Word("categorical", "COLUMN", "numbers that are categories", _texts, TABLE),
         Word("ignore", "COLUMN", "columns to leave out", _texts, TABLE),
-        Word("structure", "NAME", ", ".join(STRUCTURES), group=CHOICE),
+        Word("structure", "NAME", f"prior (default with --table), {', '.join(STRUCTURES)}", group=CHOICE),
         Word("adaptation", "NAME", f"{', '.join(ADAPTATIONS)} (default: er)", group=CHOICE),
         Word(
             "algorithm",

@@ -28,6 +28,7 @@ from piaget.method.settings import Settings, check_device
 from piaget.method.trees import flatten as flatten, unflatten
 
 FORMAT = "piaget learner"
+PRIOR_FORMAT = "piaget prior learner"
 VERSIONS = (4, 3)  # the one that is written, and older ones that are read
 
 
@@ -74,27 +75,37 @@ def load(folder: str | os.PathLike[str], own: Mapping[str, Any]) -> tuple[Settin
     if not (path / "learner.json").is_file():
         raise LoadError(f"{path} holds no learner: there is no file learner.json in it")
     try:
+        if holds_prior(path):
+            raise LoadError(
+                f"{path} holds a prior learner: load it by piaget.PriorLearner.load, or piaget.load"
+            )
         data, tree = read_files(path, "learner", FORMAT, VERSIONS)
     except LoadError:
         raise
     except Exception as error:  # whatever is in a file: it is no bug of the reader's
-        raise _damaged(path, error) from error
+        raise damaged(path, error) from error
     try:
         settings = from_json(data["settings"], own)
         check_device(settings.device)
     except PiagetError as error:
         raise LoadError(f"{path}: {error}") from error
     except Exception as error:
-        raise _damaged(path, error) from error
+        raise damaged(path, error) from error
     try:
         state = restore(data, tree, settings)
         check_state(settings, state)
         return settings, state
     except Exception as error:  # also of the parts, which meet what they did not make
-        raise _damaged(path, error) from error
+        raise damaged(path, error) from error
 
 
-def _damaged(path: Path, error: Exception) -> LoadError:
+def holds_prior(folder: str | os.PathLike[str]) -> bool:
+    """Is it a learner of the other class? (Of no learner at all, loading says so.)"""
+    path = as_folder(folder, LoadError) / "learner.json"
+    return path.is_file() and read_json(path).get("format") == PRIOR_FORMAT
+
+
+def damaged(path: Path, error: Exception) -> LoadError:
     """What is wrong with a learner's files, in words."""
     if isinstance(error, OSError):
         return LoadError(f"{path} cannot be read: {error}")

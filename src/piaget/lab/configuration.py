@@ -5,11 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from piaget.lab.parts import check_choices
+from piaget.errors import SettingError
+from piaget.lab.parts import METHOD, check_choices
 from piaget.method.choices import default_epochs
 from piaget.paper.defaults import adaptation_of, algorithm_of, settings_of, structure_of
+from piaget.scoring.rows import PRIOR_METHOD
 
 Configuration = dict[str, Any]
+PRIOR = tuple(PRIOR_METHOD.split("/"))
+
+
+def is_prior(configuration: Configuration) -> bool:
+    """Does it learn a prior over structures?"""
+    return bool(configuration["structure"] == PRIOR[0])
+
+
+def _check_prior(method: tuple[str | None, ...], given: list[str]) -> None:
+    for name, value, own in zip(METHOD, method, PRIOR, strict=True):
+        if value not in (None, own):
+            raise SettingError(f"{name} {value!r}: structure 'prior' has its own, {own!r}; leave it out")
+    if given:
+        raise SettingError(f"{given[0]}: structure 'prior' has no such setting; leave it out")
 
 
 def configure(
@@ -26,8 +42,18 @@ def configure(
 ) -> Configuration:
     """The configuration of a run, with the paper's choices for the stream where nothing is said.
 
-    Nothing is imported: parts of one's own are texts such as "package.module:Name".
+    Nothing is imported: parts of one's own are texts such as "package.module:Name". A table without any
+    choice of a method gets the prior over structures (`piaget.PriorLearner`); so does structure="prior".
     """
+    beside = {"epochs": epochs, "every": every} | dict(settings or {})
+    given = [name for name, value in beside.items() if value is not None]
+    named = (structure, adaptation, algorithm)
+    if structure == PRIOR[0] or (table is not None and not any(named) and not given):
+        _check_prior(named, given)
+        source = {"stream": stream, "table": table, "options": options or {}}
+        return (
+            source | dict(zip(METHOD, PRIOR, strict=True)) | {"epochs": None, "every": None, "settings": {}}
+        )
     structure = structure or structure_of(stream or "")
     algorithm = algorithm or algorithm_of(structure)
     adaptation = adaptation or adaptation_of(algorithm)

@@ -80,10 +80,21 @@ class RunFolder:
         status = str(self.description["status"])
         return "interrupted" if status == "running" and not at_work(self.path) else status
 
+    @property
+    def _next(self) -> dict[str, Any]:
+        """What learner and rows will be when a change of them is done: one may be, and the other not yet."""
+        return self.description.get("next") or {}
+
+    @property
+    def summary(self) -> dict[str, Any] | None:
+        """What a run over a table found, as plain data, if it is of that kind."""
+        path = self.path / "summary.json"
+        return read_json(path) if path.is_file() else None
+
     def saved_learner(self) -> Path:
         """The folder of its learner, which must be the one that the run saved."""
         noted = self.description.get("saved")
-        if noted is not None and noted != learner_mark(self.path):
+        if noted is not None and learner_mark(self.path) not in (noted, self._next.get("saved")):
             raise LoadError(f"{self.learner} is not what the run saved, or it is gone")
         return self.learner
 
@@ -96,6 +107,8 @@ class RunFolder:
     def row_text(self) -> bytes:
         """Those bytes of its row file that were kept, verified."""
         if self.description.get("rows") is not None:
+            with contextlib.suppress(LoadError, KeyError):
+                return kept_bytes(self.rows_file, Extent(**self._next["rows"]), whole=True)
             try:
                 return kept_bytes(self.rows_file, Extent(**self.description["rows"]), whole=True)
             except LoadError as error:
@@ -163,6 +176,9 @@ _DESCRIPTION: dict[str, Any] = {
     "data": dict[str, str] | None,
     "rows": dict[str, int | str] | None,
     "saved": str | None,
+    "next": dict[str, Any] | None,
+    "columns": list[str] | None,
+    "forgotten": list[str] | None,
     "data_dir": str | None,
     "versions": dict[str, Any] | None,
     "machine": dict[str, Any] | None,
@@ -192,6 +208,9 @@ def read_description(folder: Path) -> dict[str, Any]:
             read(hint, description["configuration"].get(name), name)
         if description.get("rows") is not None:
             read_fields({"size": int, "sha256": str}, description["rows"], "rows")
+        if description.get("next") is not None:
+            read_fields({"rows": dict[str, int | str], "saved": str}, description["next"], "next")
+            read_fields({"size": int, "sha256": str}, description["next"]["rows"], "rows")
     except ValueError as error:
         raise LoadError(f"{path} does not describe a run: {error}") from error
     return _upgraded(description)

@@ -179,7 +179,7 @@ def _train(runs: Sequence[_Member], every: int | None, tell: Tell | None) -> Non
                 "status": folder.DONE,
                 "finished": folder.now(),
                 "seconds": round(tracker.seconds, 3),
-                "peak_memory": _peak_memory(),
+                "peak_memory": peak_memory(),
                 "steps": one.learner.state.steps,
             }
             folder.log(one.folder, f"done in {duration(tracker.seconds)}")
@@ -294,7 +294,7 @@ def _log_task(one: _Member, i: int, name: str, tracker: Tracker) -> None:
     folder.log(one.folder, text + f"{duration(tracker.seconds)} so far")
 
 
-def _peak_memory() -> int | None:
+def peak_memory() -> int | None:
     """Bytes, of the whole process so far."""
     try:
         import resource

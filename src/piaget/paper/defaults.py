@@ -31,6 +31,9 @@ PAPER: dict[str, dict[str, Any]] = {
         "adapt_every": 100,
     },
 }
+# Not the paper's: of deep methods on a user's own data, which may be little. (Patience of 10 epochs was worse
+# than none: docs/tables.md.)
+OWN_DATA: dict[str, Any] = {"stop": "patience", "patience": 40, "weight_decay": 0.01}
 SIZES = ("width", "channels", "padding", "dropout")  # numbers of components, each of some kinds only
 
 

@@ -143,8 +143,8 @@ class ReportedRun:
 
     @property
     def has_components(self) -> bool:
-        """Which a task can choose from."""
-        return self.parts[0] not in ("monolithic", "alone")
+        """Which a task can choose from, and whose removal shows what they do."""
+        return self.parts[0] not in ("monolithic", "alone", "prior")
 
     @property
     def variant(self) -> str:

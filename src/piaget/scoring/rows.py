@@ -35,15 +35,30 @@ COLUMNS = tuple(Row.__annotations__)
 # Stages of rows that are not written while a task is learned.
 EXPANSION, EVALUATION = "expansion", "evaluation"
 REMOVAL, STRUCTURE, CONSISTENCY = "removal", "structure", "consistency"
+TRIAL, ARRIVAL = "trial", "arrival"  # a task that is not learned; rows before they are learned
+
+# The method that tables with groups get (piaget.PriorLearner).
+PRIOR_METHOD = "prior/evidence/dynamic"
 
 # The score of a task: how good its predictions are. What is said of performance is said of these.
 SCORES = ("accuracy", "rmse")
 # Further scores of classification tasks, and what tables call them. AUC is the area under the ROC curve of a
 # binary task; there is no row where the data has one class only.
 FURTHER = {"auc": "AUC", "loss": "log-loss"}
-LOWER_IS_BETTER = ("rmse", "loss")
+LOWER_IS_BETTER = ("rmse", "loss", "calibration error")
 # Accuracy on test data of always answering the most frequent training class: once, when the task was learned.
 MAJORITY = "majority"
+
+# Of a new task's rows: log-density of a row by what other tasks have taught, and what is usual among these.
+EXPLAINED, USUALLY = "explained", "usually explained"
+# Models that a score is compared with, and what they are called. "alone" and the next ones are linear.
+SIMPLE = {
+    "majority": "most frequent class, or mean",
+    "alone": "a linear model for each group",
+    "pooled": "one linear model, with the group as a feature",
+    "interactions": "one linear model, with all features by group",
+    "boosting": "boosted trees, with the group as a feature",
+}
 
 # All metrics but those that an adaptation of one's own counts. `{}` stands for a score.
 METRICS = (
@@ -61,6 +76,12 @@ METRICS = (
     "samples",  # it is of so many test samples, where not of all ...
     "{} with all components",  # ... and this is their score with nothing set to 0
     "consistency",  # of a component's effect (scoring/probing.py)
+    "r2",  # the share of a regression's variance that is explained
+    "calibration error",  # expected, over all tasks: how far probabilities are from what happens
+    "coverage",  # the share of a regression's values that lie in their intervals of 90 %
+    EXPLAINED,
+    USUALLY,
+    *(f"{{}} by {model}" for model in SIMPLE),  # the score of a simple model, beside a learner's
 )
 
 

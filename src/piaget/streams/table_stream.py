@@ -6,7 +6,7 @@ import warnings
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -21,21 +21,27 @@ from piaget.extras import need
 from piaget.streams.cuts import Rows, limit, make_task, of_rows, unusable
 from piaget.streams.lazy import LazyStream
 
-if TYPE_CHECKING:
-    from piaget.learner import Learner
-
 MOST_LEVELS = 100  # of a category; more are names or numbers of things
 MOST_CLASSES = 20  # whole numbers with more different values are taken for quantities
 PARTS = {"train": 0, "validation": 1, "valid": 1, "val": 1, "test": 2}
 
 
 class TableStream(LazyStream):
-    """Tasks from a table. `encoding`: how rows become inputs; `skipped`: {group: why it is no task}."""
+    """Tasks from a table. `encoding`: how rows become inputs; `skipped`: {group: why it is no task};
+    `labels`: of all groups' classes (a task has its own), None of a regression; `columns`: of the table."""
 
     def __init__(
-        self, name: str, seed: int, encoding: Encoding, tasks: list[Task], skipped: dict[str, str]
+        self,
+        name: str,
+        seed: int,
+        encoding: Encoding,
+        tasks: list[Task],
+        skipped: dict[str, str],
+        labels: list[Any] | None = None,
+        columns: Sequence[str] = (),
     ) -> None:
         self.name, self.seed, self.encoding, self.skipped = name, seed, encoding, skipped
+        self.labels, self.columns = labels, list(columns)
         self._tasks = tasks
 
     def __len__(self) -> int:
@@ -104,7 +110,7 @@ def from_table(
     _check_columns(source, list(frame.columns), named)
     for column in (group, *categorical):
         check_cells(column, frame[column])
-    frame = _without_missing(frame, source, [group, target])
+    frame = without_missing(frame, source, [group, target])
     frame = frame.assign(
         **{c: tidied(c, frame[c]) for c in frame if c not in {group, split, *categorical, *ignore}}
     )
@@ -122,38 +128,8 @@ def from_table(
     tasks = [g.task(task, stream, kind, x, encoding) for task, g in groups.items()]
     if shuffle:
         tasks = [tasks[i] for i in np.random.default_rng(seed).permutation(len(tasks))]
-    return TableStream(stream, seed, encoding, tasks, skipped)
-
-
-def predict_table(learner: Learner, rows: Any) -> Any:
-    """A DataFrame of the rows (a table or its path) with one more column: the prediction by the task of
-    each row's group."""
-    encoding = next((e for e in map(learner.encoding, learner.tasks) if e is not None), None)
-    if encoding is None:
-        raise DataError("the learner has learned no task from a table: it has no columns to go by")
-    frame, _ = read_table(rows, [encoding.group, *encoding.categories])
-    _check_columns("the table", list(frame.columns), [encoding.group])
-    groups = as_texts(frame[encoding.group])
-    answers = np.empty(len(frame), object)
-    name = f"predicted {encoding.target}"
-    if name in frame.columns:
-        raise DataError(f"the table has a column {name!r} already")
-    unknown = [group for group in dict.fromkeys(groups) if group not in learner.tasks]
-    without = sum(group in unknown for group in groups)
-    if without == len(frame):
-        raise DataError(f"no row is of a group that was learned; those are {', '.join(learner.tasks)}")
-    if unknown:
-        shown = ", ".join("(missing)" if group is None else repr(group) for group in unknown[:5])
-        warnings.warn(
-            f"{without} of {len(frame)} rows get no prediction: no task was learned for {encoding.group} "
-            f"{shown}{', ...' if len(unknown) > 5 else ''}",
-            DataNote,
-            stacklevel=2,
-        )
-    for group in dict.fromkeys(groups):
-        if group not in unknown:
-            answers[groups == group] = learner.predict(frame[groups == group], group)
-    return frame.assign(**{name: answers}).infer_objects()
+    labels = None if kind == "regression" else _classes(y)[1]
+    return TableStream(stream, seed, encoding, tasks, skipped, labels, frame.columns)
 
 
 def _names(what: str, columns: Any) -> list[str]:
@@ -169,7 +145,7 @@ def _check_columns(source: str, there: list[str], named: list[str]) -> None:
             raise DataError(f"{source} has no column {name!r}; its columns: {', '.join(there)}")
 
 
-def _without_missing(frame: Any, source: str, columns: list[str]) -> Any:
+def without_missing(frame: Any, source: str, columns: list[str]) -> Any:
     """Rows without a group or a target are left out, with a note."""
     missing = frame[columns].isna().any(axis=1).to_numpy(bool)
     if missing.any():

@@ -1,0 +1,75 @@
+"""piaget learn, piaget forget: a table's learner over the years."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from piaget.cli.common import print_json
+
+
+def add(commands: Any) -> None:
+    """The commands and their flags."""
+    learn = commands.add_parser(
+        "learn",
+        help="learn a later table: new groups, and new rows of known ones",
+        description="Goes on with a run of piaget run --table: groups that are new are learned, known ones "
+        "are updated with their new rows, and rows that were learned before are not counted again.",
+    )
+    learn.add_argument("folder", type=Path, metavar="DIR", help="output folder of piaget run --table")
+    learn.add_argument("table", type=Path, metavar="FILE", help="CSV, TSV or Parquet, with the same columns")
+    learn.add_argument(
+        "--again", action="store_true", help="all rows count, also if they were learned before"
+    )
+    learn.add_argument("--json", action="store_true", help="what was done as one JSON object, for machines")
+    learn.set_defaults(run=_learn)
+    forget = commands.add_parser(
+        "forget",
+        help="forget groups of a table, as if they had never been learned",
+        description="What was learned of these groups is gone from the learner: their rows and sums are "
+        "removed, and all that was drawn from them is estimated anew from the others. Their scores stay in "
+        "rows.csv and summary.json; how columns are scaled stays, too.",
+    )
+    forget.add_argument("folder", type=Path, metavar="DIR", help="output folder of piaget run --table")
+    forget.add_argument("groups", nargs="+", metavar="GROUP", help="as the group column has it")
+    forget.set_defaults(run=_forget)
+
+
+def _learn(options: argparse.Namespace) -> int:
+    import torch
+
+    from piaget.lab.table_runs import as_plain, learn, opened
+
+    torch.set_num_threads(1)
+    arrivals, folder = learn(options.folder, options.table, options.again)
+    if options.json:
+        print_json({"event": "learned", "folder": str(folder), "groups": [as_plain(one) for one in arrivals]})
+        return 0
+    for arrival in arrivals:
+        print(f"{arrival.group:>24}  {arrival.told()}")
+    new = sum(not one.known for one in arrivals if one.rows)
+    updated = sum(one.known for one in arrivals if one.rows)
+    rows = sum(one.rows for one in arrivals)
+    if not rows:
+        print(f"Nothing new: all rows of {options.table} were learned before. (--again counts them again.)")
+        return 0
+    _, learner = opened(folder)
+    print(
+        f"{new} new group{'s' * (new != 1)}, {updated} updated, {rows:,} new rows; {folder} now knows "
+        f"{len(learner.tasks)} groups"
+    )
+    return 0
+
+
+def _forget(options: argparse.Namespace) -> int:
+    import torch
+
+    from piaget.lab.table_runs import forget, opened
+
+    torch.set_num_threads(1)
+    folder = forget(options.folder, options.groups)
+    _, learner = opened(folder)
+    left = len(learner.tasks)
+    print(f"{folder}: forgotten {', '.join(options.groups)}; {left} group{'s' * (left != 1)} left")
+    return 0

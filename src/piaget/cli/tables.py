@@ -1,0 +1,133 @@
+"""Runs over tables, as `piaget run --table` shows them: beside simple models, and whether it is worth it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from piaget.cli.common import print_json
+from piaget.lab.parts import Trusted
+from piaget.scoring.rows import LOWER_IS_BETTER, Row
+from piaget.scoring.worth import CHOICES, NAMES, is_it_worth_it
+
+if TYPE_CHECKING:
+    from piaget.lab.folder import RunFolder
+
+WORST = 3  # groups that are named
+
+
+def go(
+    configuration: dict[str, Any], seeds: Sequence[int], options: argparse.Namespace, code: Trusted
+) -> int:
+    """Learns the table for each seed, and shows what came of it."""
+    import torch
+
+    from piaget.lab.table_runs import run
+
+    torch.set_num_threads(1)
+
+    def say(text: str) -> None:
+        if options.json:
+            print_json({"event": "step", "text": text})
+        elif not options.quiet:
+            print(f"piaget: {text} ...", file=sys.stderr, flush=True)
+
+    _check_metric(getattr(options, "metric", None), None)
+    data_dir = None if options.data_dir is None else str(Path(options.data_dir).absolute())
+    run(configuration, seeds, options.out, say, data_dir, code)
+    return show(seeds, options)
+
+
+def show(seeds: Sequence[int], options: argparse.Namespace) -> int:
+    """What runs that are done found."""
+    from piaget.errors import LoadError
+    from piaget.lab.folder import RunFolder, seed_folders
+
+    found = []
+    for folder in seed_folders(options.out, seeds):
+        try:
+            found.append((RunFolder(folder), list(RunFolder(folder).rows()), RunFolder(folder).summary or {}))
+        except LoadError as error:
+            print(f"piaget: left out: {error}", file=sys.stderr)
+    if options.json:
+        runs = [{"folder": str(run.path), "seed": run.seed} | summary for run, _, summary in found]
+        print_json({"event": "result", "runs": runs, "failed": []})
+        return int(len(found) < len(seeds))
+    for run, rows, summary in found:
+        if len(seeds) > 1:
+            print(f"seed {run.seed}")
+        metric = getattr(options, "metric", None) or summary["metric"]
+        _check_metric(metric, summary["kind"])
+        _print(run, rows, summary, metric, getattr(options, "each", False))
+    if found:
+        where = found[0][0].path
+        print(
+            f"In {options.out}/seed-*: summary.json, rows.csv (all scores), learner/ (piaget.load), run.json."
+        )
+        print(f"For new rows:    piaget predict {where} NEW.csv --out predictions.csv")
+        print(f"For later ones:  piaget learn {where} NEW.csv")
+    return int(len(found) < len(seeds))
+
+
+def _check_metric(metric: str | None, kind: str | None) -> None:
+    from piaget.errors import SettingError
+
+    known = CHOICES[kind] if kind is not None else tuple(NAMES)
+    if metric is not None and metric not in known:
+        what = f" for a {kind} target" if kind is not None else ""
+        raise SettingError(f"--metric {metric}: expected {', '.join(known)}{what}")
+
+
+def _print(run: RunFolder, rows: Sequence[Row], summary: dict[str, Any], metric: str, each: bool) -> None:
+    metrics = [
+        name for name in CHOICES[summary["kind"]] if summary["means"][name]["mean"]["piaget"] is not None
+    ]
+    groups, names = summary["groups"], summary["simple"] | {"piaget": "piaget"}
+    total = sum(group["rows"] for group in groups)
+    if not metrics:
+        print(f"{len(groups)} groups, {total:,} rows; no test rows to score")
+        return
+    width = max(map(len, names.values()))
+    heads = "".join(f"{NAMES[name]:>11}" for name in metrics)
+    print(f"{f'mean of {len(groups)} groups, {total:,} rows':<{width}}{heads}")
+    for model, name in names.items():
+        means = [summary["means"][one]["mean"].get(model) for one in metrics]
+        print(f"{name:<{width}}" + "".join(_number(value) for value in means))
+    if each:
+        _print_each(groups, metric, summary)
+    print(is_it_worth_it(rows, metric) or "")
+    if summary["chance"]:
+        print(summary["chance"])
+    for name, text in (
+        ("calibration error", "Probabilities are off by {:.3f} in the mean (expected calibration error)."),
+        ("coverage", "Of the values, {:.1%} lie in their intervals of 90 %."),
+    ):
+        values = [row["value"] for row in rows if row["metric"] == name]
+        if values:
+            print(text.format(values[-1]))
+    scored = [group for group in groups if "piaget" in group[metric]]
+    scored.sort(key=lambda group: group[metric]["piaget"], reverse=metric in LOWER_IS_BETTER)
+    worst = ", ".join(f"{one['group']} {one[metric]['piaget']:.3f}" for one in scored[:WORST])
+    if not each and len(scored) > WORST:
+        print(f"Worst by {NAMES[metric]}: {worst} (all groups: --each)")
+
+
+def _number(value: float | None) -> str:
+    return f"{'' if value is None else format(value, '.3f'):>11}"
+
+
+def _print_each(groups: Sequence[dict[str, Any]], metric: str, summary: dict[str, Any]) -> None:
+    """Each group: majority, the best simple model, piaget."""
+    best, sign = summary["best_simple"], -1 if metric in LOWER_IS_BETTER else 1
+    shown = [("majority", "majority"), (best, "simple"), ("piaget", "piaget")]
+    print(f"\n{'group':>24}{'rows':>8}{'':>4}{NAMES[metric]}" + "".join(f"{name:>11}" for _, name in shown))
+    for group in groups:
+        scores = [group[metric].get(model) for model, _ in shown]
+        better = None not in scores and sign * (scores[2] - scores[1]) > 0
+        numbers = "".join(_number(value) for value in scores)
+        blank = " " * (4 + len(NAMES[metric]))
+        print(f"{group['group']:>24}{group['rows']:>8}{blank}{numbers}{'  better' * better}")
+    print()

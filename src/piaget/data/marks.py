@@ -1,0 +1,79 @@
+"""Rows that were learned are known again by their marks, hashes of 64 bits: they themselves may be gone."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+DISTINCT = 0.9  # of rows that tell themselves apart: a share, at least, of different ones
+PART = 0.5  # of rows learned before that come again: with more, it is no coincidence
+
+
+def marks_of(x: Tensor, y: Tensor) -> Tensor:
+    """(n,) int64, of rows x (n, inputs) with their targets y (n,)."""
+    inputs, targets = x.float().contiguous().numpy(), y.double().contiguous().numpy()
+    size = inputs.shape[1] * inputs.itemsize
+    rows, values = inputs.tobytes(), targets.tobytes()
+    found = [
+        int.from_bytes(
+            hashlib.blake2b(
+                rows[i * size : (i + 1) * size] + values[8 * i : 8 * i + 8], digest_size=8
+            ).digest(),
+            "little",
+            signed=True,
+        )
+        for i in range(len(y))
+    ]
+    return torch.tensor(found, dtype=torch.int64)
+
+
+def is_batch(marks: Tensor, batches: Sequence[Tensor]) -> bool:
+    """Are these exactly the rows that were learned once?"""
+    found = marks.sort().values
+    return any(torch.equal(batch.sort().values, found) for batch in batches)
+
+
+class Overlap:
+    """A group's new rows beside those that were learned, batch by batch."""
+
+    def __init__(self, new: Tensor, batches: Sequence[Tensor]) -> None:
+        self.new, self.batches = new.tolist(), [Counter(batch.tolist()) for batch in batches]
+        self.there = Counter(self.new)
+
+    @property
+    def contained(self) -> bool:
+        """Was every new row learned before?"""
+        return bool(self.new) and not self.there - sum(self.batches, Counter[int]())
+
+    @property
+    def grown(self) -> bool:
+        """Is every row that was learned among the new ones?"""
+        return not sum(self.batches, Counter[int]()) - self.there
+
+    def distinct(self, batch: Counter[int]) -> bool:
+        """Do its rows differ, so that it is no coincidence if they are there again?"""
+        return len(batch) > DISTINCT * batch.total()
+
+    def changed(self) -> tuple[int, int] | None:
+        """Of a batch of which a large part is there again, but not all: (rows there, rows in all)."""
+        for batch in self.batches:
+            again = (batch & self.there).total()
+            if self.distinct(batch) and PART * batch.total() < again < batch.total():
+                return again, batch.total()
+        return None
+
+    def unseen(self, all_grown: bool) -> Tensor:
+        """(n,) bool: which rows are new. all_grown: the whole table holds what was learned of its groups."""
+        left, taken = Counter(self.there), Counter[int]()
+        for batch in self.batches:
+            if (all_grown or self.distinct(batch)) and not batch - left:
+                left, taken = left - batch, taken + batch
+        fresh = []
+        for mark in self.new:
+            fresh.append(taken[mark] == 0)
+            taken[mark] -= not fresh[-1]
+        return torch.tensor(fresh, dtype=torch.bool)

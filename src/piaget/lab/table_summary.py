@@ -1,0 +1,134 @@
+"""What people need to decide, of a run over a table: scores beside simple models, calibration, columns."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from piaget.data.tasks import Task
+from piaget.prior_learner import LEARNED, PriorLearner
+from piaget.scoring.answer_scores import Answers, Bin, calibration_error, coverage, reliability
+from piaget.scoring.rows import MAJORITY, SIMPLE, Row
+from piaget.scoring.simple_models import GroupRows, Part, compared
+from piaget.scoring.worth import (
+    CHOICES,
+    at_chance,
+    best_simple,
+    difference,
+    is_it_worth_it,
+    scores_of,
+    simple_scores,
+)
+
+LEVEL = 0.9  # of intervals whose coverage is told
+
+
+def decision_rows(learner: PriorLearner, tasks: Sequence[Task]) -> list[Row]:
+    """Scores of simple models on the same test rows, and how far answers can be trusted."""
+    scored = [task for task in tasks if task.test is not None]
+    if not scored:
+        return []
+    stream, last, classes = tasks[0].stream, tasks[-1].name, len(learner.labels)
+
+    def row(metric: str, value: float, task: str) -> Row:
+        return learner.row(last, "evaluation", metric, value, task, "test", stream)
+
+    rows = []
+    for model, scores in compared({task.name: _parts(learner, task) for task in scored}, classes).items():
+        for task, values in scores.items():
+            rows += [row(f"{metric} by {model}", value, task) for metric, value in values.items()]
+            if model == "majority" and "accuracy" in values:
+                rows.append(row(MAJORITY, values["accuracy"], task))
+    said, y = answered(learner, scored)
+    if classes:
+        rows.append(row("calibration error", calibration_error(bins_of(said, y)), ""))
+    else:
+        rows.append(row("coverage", coverage(*said.interval(LEVEL), y), ""))
+    return rows
+
+
+def _parts(learner: PriorLearner, task: Task) -> GroupRows:
+    x, y = learner.common.rows(task, [LEARNED[0]])
+    none = Part(x[:0], y[:0])
+    validation = none if task.validation is None else Part(*learner.common.rows(task, [LEARNED[1]]))
+    return GroupRows(Part(x, y), validation, Part(*learner.common.rows(task, ["test"])))
+
+
+def answered(learner: PriorLearner, tasks: Sequence[Task]) -> tuple[Answers, torch.Tensor]:
+    """All test rows of all tasks, and their targets."""
+    pairs = [(task.name, *learner.common.rows(task, ["test"])) for task in tasks]
+    said = [learner.answered(x, name) for name, x, _ in pairs]
+    y = torch.cat([targets for *_, targets in pairs])
+    if learner.labels:
+        return Answers(torch.cat([one.probabilities for one in said if one.probabilities is not None])), y
+    deviations = [one.deviation for one in said if one.deviation is not None]
+    return Answers(None, torch.cat([one.values for one in said]), torch.cat(deviations)), y
+
+
+def bins_of(said: Answers, y: torch.Tensor) -> list[Bin]:
+    """The reliability table of probabilities."""
+    assert said.probabilities is not None
+    return reliability(said.probabilities, y)
+
+
+def summary_of(learner: PriorLearner, tasks: Sequence[Task], rows: Sequence[Row]) -> dict[str, Any]:
+    """As plain data: what a page shows."""
+    metrics = CHOICES[learner.common.kind]
+    metric = next((name for name in metrics if scores_of(rows, name)), metrics[0])
+    scored = [task for task in tasks if task.test is not None]
+    bins: list[Bin] = []
+    if learner.labels and scored:
+        bins = bins_of(*answered(learner, scored))
+    simple = {name: simple_scores(rows, name) for name in metrics}
+    best = best_simple(metric, simple[metric])
+    return {
+        "kind": learner.common.kind,
+        "labels": list(learner.labels),
+        "metric": metric,
+        "best_simple": best,
+        "verdict": is_it_worth_it(rows, metric),
+        "chance": at_chance(rows),
+        "means": {name: _means(rows, name) for name in metrics},
+        "groups": [_group(learner, task, rows, metrics) for task in tasks],
+        "reliability": [one._asdict() for one in bins],
+        "columns": columns_of(learner),
+        "structures": {name: psi.flatten().tolist() for name, psi in learner.structures().items()},
+        "simple": {model: SIMPLE[model] for model in SIMPLE if model in simple[metric]},
+    }
+
+
+def _means(rows: Sequence[Row], metric: str) -> dict[str, Any]:
+    """Over groups: of the learner and each simple model, and their paired differences."""
+    ours, simple = scores_of(rows, metric), simple_scores(rows, metric)
+    found: dict[str, Any] = {"piaget": statistics.fmean(ours.values()) if ours else None}
+    found |= {model: statistics.fmean(of.values()) for model, of in simple.items()}
+    differences = {model: difference(metric, ours, of) for model, of in simple.items()}
+    return {"mean": found, "gains": {m: vars(d) for m, d in differences.items() if d is not None}}
+
+
+def _group(learner: PriorLearner, task: Task, rows: Sequence[Row], metrics: Sequence[str]) -> dict[str, Any]:
+    _, y = learner.common.rows(task, ["train", "validation", "test"])
+    described: dict[str, Any] = {"group": task.name, "rows": len(y)}
+    if learner.labels:
+        described["classes"] = torch.bincount(y, minlength=len(learner.labels)).tolist()
+    for metric in metrics:
+        of = {"piaget": scores_of(rows, metric)} | simple_scores(rows, metric)
+        described[metric] = {model: scores[task.name] for model, scores in of.items() if task.name in scores}
+    return described
+
+
+def columns_of(learner: PriorLearner) -> list[dict[str, Any]]:
+    """How much each input moves the answer, for a change of it by its spread: in common, and how much groups
+    differ. (Without what trees add.)"""
+    known, encoding = learner.known, learner.encoding()
+    inputs = torch.Size(learner.common.input_shape).numel()
+    names = encoding.inputs if encoding is not None else [f"input {i}" for i in range(inputs)]
+    weights = known.posteriors.mean[..., 1:]  # (T, C, inputs)
+    common = weights.mean(0).square().mean(0).sqrt()
+    signed = weights.mean((0, 1)) if weights.shape[1] == 1 else common
+    differ = weights.std(0, correction=0).square().mean(0).sqrt()
+    told = zip(names, signed.tolist(), differ.tolist(), strict=True)
+    return [{"input": name, "common": mean, "differs": spread} for name, mean, spread in told]

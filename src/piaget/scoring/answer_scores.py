@@ -1,0 +1,110 @@
+"""How good answers are that come with probabilities, or as values: scores, and calibration."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from piaget.data.plain import is_number, plain
+from piaget.errors import SettingError
+from piaget.method.objective import auc
+
+SMALLEST = 1e-12  # probability that is counted, in log-loss
+BINS = 10
+
+
+def class_scores(p: Tensor, y: Tensor) -> dict[str, float]:
+    """Of probabilities (n, classes) and class numbers (n,). AUC: of two classes, if both occur."""
+    right = p[torch.arange(len(y)), y].double().clamp(min=SMALLEST)
+    scores = {"accuracy": float((p.argmax(1) == y).double().mean()), "loss": float(-right.log().mean())}
+    area = auc(p[:, 1].double(), y) if p.shape[1] == 2 else None
+    return scores if area is None else scores | {"auc": area}
+
+
+def value_scores(mean: Tensor, y: Tensor) -> dict[str, float]:
+    """Of values (n,). R2, the share of the variance that is explained: only if the values differ."""
+    squares = (mean.double() - y.double()).square().mean()
+    variance = y.double().var(correction=0)
+    scores = {"rmse": math.sqrt(squares)}
+    return scores | {"r2": float(1 - squares / variance)} if len(y) > 1 and variance > 0 else scores
+
+
+class Bin(NamedTuple):
+    """Rows whose probability lies from `low` to `high`: their mean probability, and how often it was so."""
+
+    low: float
+    high: float
+    rows: int
+    predicted: float
+    observed: float
+
+
+def reliability(p: Tensor, y: Tensor, bins: int = BINS) -> list[Bin]:
+    """Of two classes: of the second one; of more: of the one that is predicted. Empty bins are left out."""
+    if p.shape[1] == 2:
+        said, happened = p[:, 1].double(), (y == 1).double()
+    else:
+        said, happened = p.double().max(1).values, (p.argmax(1) == y).double()
+    place = (said * bins).long().clamp(0, bins - 1)
+    found = []
+    for b in range(bins):
+        inside = place == b
+        if n := int(inside.sum()):
+            means = float(said[inside].mean()), float(happened[inside].mean())
+            found.append(Bin(b / bins, (b + 1) / bins, n, *means))
+    return found
+
+
+def calibration_error(table: list[Bin]) -> float:
+    """The expected one: how far predicted and observed shares are apart, in the mean over rows."""
+    rows = sum(one.rows for one in table)
+    return sum(one.rows * abs(one.predicted - one.observed) for one in table) / rows
+
+
+def coverage(low: Tensor, high: Tensor, y: Tensor) -> float:
+    """The share of values that lie in their intervals."""
+    return float(((low <= y) & (y <= high)).double().mean())
+
+
+@dataclass(frozen=True)
+class Answers:
+    """For some rows: probabilities (n, classes), or values with their deviations (n,)."""
+
+    probabilities: Tensor | None = None
+    mean: Tensor | None = None
+    deviation: Tensor | None = None
+
+    @property
+    def values(self) -> Tensor:
+        """(n,), of a regression."""
+        if self.mean is None:
+            raise SettingError("the tasks have classes: they have probabilities, no values and no intervals")
+        return self.mean
+
+    def interval(self, level: float) -> tuple[Tensor, Tensor]:
+        """Between which values a new measurement lies, with this probability: low (n,), high (n,)."""
+        mean, deviation = self.values, self.deviation
+        assert deviation is not None
+        half = quantile(level) * deviation
+        return mean - half, mean + half
+
+    def scores(self, y: Tensor) -> dict[str, float]:
+        """Of class numbers, or values, y (n,)."""
+        return (
+            value_scores(self.values, y)
+            if self.probabilities is None
+            else class_scores(self.probabilities, y)
+        )
+
+
+def quantile(level: Any) -> float:
+    """So many deviations to each side hold a normal variable with this probability."""
+    level = plain(level)
+    if not is_number(level) or not 0 < level < 1:
+        raise SettingError(f"level={level!r}; expected a number between 0 and 1, such as 0.9")
+    return statistics.NormalDist().inv_cdf((1 + level) / 2)

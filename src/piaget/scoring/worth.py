@@ -1,0 +1,113 @@
+"""Is it worth it? A learner's scores beside those of simple models, group by group, in plain sentences.
+No heavy imports."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from piaget.scoring.rows import LOWER_IS_BETTER, MAJORITY, SIMPLE, Row
+
+SURE = 2.0  # standard errors
+NAMES = {"auc": "AUC", "loss": "log-loss", "rmse": "RMSE", "r2": "R2", "accuracy": "accuracy"}
+CHOICES = {
+    "binary": ("auc", "loss", "accuracy"),
+    "multiclass": ("loss", "accuracy"),
+    "regression": ("rmse", "r2"),
+}
+Scores = Mapping[str, float]  # of groups
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Of paired scores, more being better: the mean, its standard error (none of one group), and how often it
+    is positive."""
+
+    mean: float
+    error: float | None
+    better: int
+    groups: int
+
+    @property
+    def verdict(self) -> str:
+        """better, worse, or too close to call."""
+        if self.error is None or abs(self.mean) <= SURE * self.error:
+            return "unclear"
+        return "better" if self.mean > 0 else "worse"
+
+
+def difference(metric: str, ours: Scores, theirs: Scores) -> Difference | None:
+    """Over the groups that both have; None: there are none."""
+    sign = -1 if metric in LOWER_IS_BETTER else 1
+    gains = [sign * (ours[group] - theirs[group]) for group in ours if group in theirs]
+    if not gains:
+        return None
+    error = statistics.stdev(gains) / math.sqrt(len(gains)) if len(gains) > 1 else None
+    return Difference(statistics.fmean(gains), error, sum(gain > 0 for gain in gains), len(gains))
+
+
+def scores_of(rows: Iterable[Row], metric: str) -> dict[str, float]:
+    """The last ones on test rows, of each task."""
+    return {r["evaluated"]: r["value"] for r in rows if r["metric"] == metric and r["split"] == "test"}
+
+
+def simple_scores(rows: Sequence[Row], metric: str) -> dict[str, dict[str, float]]:
+    """{model: {group: score}}, of those simple models that were compared."""
+    found = {model: scores_of(rows, f"{metric} by {model}") for model in SIMPLE}
+    return {model: scores for model, scores in found.items() if scores}
+
+
+def best_simple(metric: str, simple: Mapping[str, Scores]) -> str | None:
+    """By the mean over groups on test rows: the one that is hardest to beat. None: there is none."""
+    real = {model: statistics.fmean(of.values()) for model, of in simple.items() if model != "majority"}
+    if not real:
+        return None
+    return (min if metric in LOWER_IS_BETTER else max)(real, key=lambda model: real[model])
+
+
+def is_it_worth_it(rows: Sequence[Row], metric: str) -> str | None:
+    """A sentence; None: nothing was compared."""
+    ours, simple = scores_of(rows, metric), simple_scores(rows, metric)
+    best = best_simple(metric, simple)
+    found = difference(metric, ours, simple[best]) if best is not None else None
+    if best is None or found is None:
+        return None
+    name, groups = NAMES[metric], found.groups
+    means = [statistics.fmean(of[g] for g in ours if g in simple[best]) for of in (ours, simple[best])]
+    numbers = (
+        f"{name} {means[0]:.3f} against {means[1]:.3f} of the best simple model ({SIMPLE[best]}), better in "
+        f"{found.better} of {groups} groups"
+    )
+    if found.error is None:
+        return f"Too few groups to tell whether it is worth it: {numbers}."
+    if found.verdict == "better":
+        return f"Worth it: {numbers}."
+    if found.verdict == "worse":
+        return f"Not worth it: {numbers}."
+    return (
+        f"No clear difference: {numbers}; {found.mean:+.4f} may be chance (standard error {found.error:.4f})."
+    )
+
+
+def at_chance(rows: Sequence[Row]) -> str | None:
+    """A sentence, if tasks stay at the level of chance, in the mean and within noise."""
+    for metric, chance, told in (
+        ("auc", None, "an AUC of 0.5"),
+        ("accuracy", MAJORITY, "the most frequent class alone"),
+        ("rmse", "rmse by majority", "each group's mean alone"),
+    ):
+        ours = scores_of(rows, metric)
+        theirs = dict.fromkeys(ours, 0.5) if chance is None else scores_of(rows, chance)
+        found = difference(metric, ours, theirs)
+        if found is None:
+            continue
+        if found.mean - SURE * (found.error or 0.0) > 0:
+            return None
+        mean = statistics.fmean(ours.values())
+        return (
+            f"At the level of chance: {NAMES[metric]} {mean:.3f} in the mean of {found.groups} tasks is no "
+            f"better than {told}, within noise. Inputs may tell nothing of the target, or rows are too few."
+        )
+    return None

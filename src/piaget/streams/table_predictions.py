@@ -1,0 +1,122 @@
+"""Answers of a learner for the rows of a table, as one more column or several."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import torch
+
+from piaget.data.columns import as_texts, read_table
+from piaget.data.encoding import Encoding
+from piaget.data.plain import is_number
+from piaget.errors import DataError, DataNote, SettingError
+from piaget.streams.table_rows import check_columns, note_new_levels, some
+
+if TYPE_CHECKING:
+    from piaget.learner import Learner
+    from piaget.prior_learner import PriorLearner
+
+BASIS, OWN, OTHERS = "predicted from", "own rows", "other groups"
+
+
+def predict_table(
+    learner: Learner | PriorLearner,
+    rows: Any,
+    *,
+    proba: bool = False,
+    interval: float | None = None,
+    threshold: float | None = None,
+) -> Any:
+    """A DataFrame of the rows (a table or its path) with more columns: what is predicted for each.
+
+    proba: also the probability of each class. interval: also between which values a measurement lies, with
+    this probability. threshold: of two classes, the second one from this probability on, instead of 0.5.
+    A prior learner answers for groups that it never saw, too, and a column says so. Names of the new columns
+    are in `attrs["predicted"]`.
+    """
+    encoding = next((e for e in map(learner.encoding, learner.tasks) if e is not None), None)
+    if encoding is None:
+        raise DataError("the learner has learned no task from a table: it has no columns to go by")
+    frame, source = read_table(rows, [encoding.group, *encoding.categories])
+    check_columns(source, list(frame.columns), encoding, None)
+    note_new_levels(frame, encoding)
+    groups = as_texts(frame[encoding.group])
+    unknown = [group for group in dict.fromkeys(groups) if group not in learner.tasks]
+    without = int(sum(group in unknown for group in groups))
+    if hasattr(learner, "answers"):
+        told = _prior_columns(
+            cast("PriorLearner", learner), frame, groups, encoding, proba, interval, threshold
+        )
+        if unknown:
+            _note(f"{without} of {len(frame)} rows are of groups never seen, {some(unknown)}: they are "
+                  "answered by what the others have in common, less sure")  # fmt: skip
+    else:
+        if proba or interval is not None or threshold is not None:
+            raise SettingError("probabilities, intervals and thresholds: of tables that were learned without "
+                               "--structure, --adaptation or --algorithm")  # fmt: skip
+        if without == len(frame):
+            raise DataError(f"no row is of a group that was learned; those are {', '.join(learner.tasks)}")
+        if unknown:
+            _note(f"{without} of {len(frame)} rows get no prediction: no task was learned for "
+                  f"{encoding.group} {some(unknown)}")  # fmt: skip
+        answers = np.empty(len(frame), object)
+        for group in dict.fromkeys(groups):
+            if group not in unknown:
+                answers[groups == group] = learner.predict(frame[groups == group], group)
+        told = {f"predicted {encoding.target}": answers}
+    for name in told:
+        if name in frame.columns:
+            raise DataError(f"the table has a column {name!r} already")
+    answered = frame.assign(**told).infer_objects()
+    answered.attrs["predicted"] = list(told)
+    return answered
+
+
+def _note(text: str) -> None:
+    warnings.warn(text, DataNote, stacklevel=3)
+
+
+def _prior_columns(
+    learner: PriorLearner,
+    frame: Any,
+    groups: np.ndarray,
+    encoding: Encoding,
+    proba: bool,
+    interval: float | None,
+    threshold: float | None,
+) -> dict[str, np.ndarray]:
+    labels, target = learner.labels, encoding.target
+    _check(labels, proba, interval, threshold)
+    numbers = np.zeros((len(frame), len(labels) or 3))  # probabilities; or a value, and from where to where
+    for group in dict.fromkeys(groups):
+        said = learner.answers(frame[groups == group], group)
+        parts = said.probabilities
+        if parts is None:
+            parts = torch.stack([said.values, *said.interval(0.9 if interval is None else interval)], 1)
+        numbers[groups == group] = parts.numpy()
+    known = set(learner.tasks)
+    basis = {BASIS: np.array([OWN if group in known else OTHERS for group in groups], object)}
+    if not labels:
+        told = {f"predicted {target}": numbers[:, 0]}
+        if interval is not None:
+            told |= {f"{target} from": numbers[:, 1], f"{target} to": numbers[:, 2]}
+        return told | basis
+    second = numbers[:, 1] >= (0.5 if threshold is None else threshold)
+    number = second.astype(int) if len(labels) == 2 else numbers.argmax(1)
+    told = {f"predicted {target}": np.array([labels[i] for i in number], object)}
+    if proba:
+        told |= {f"probability of {label}": numbers[:, i] for i, label in enumerate(labels)}
+    return told | basis
+
+
+def _check(labels: Any, proba: bool, interval: float | None, threshold: float | None) -> None:
+    if not labels and (proba or threshold is not None):
+        raise SettingError("the target is a number: it has intervals, no probabilities and no threshold")
+    if labels and interval is not None:
+        raise SettingError("the target is a class: it has probabilities, no intervals")
+    if threshold is not None and len(labels) != 2:
+        raise SettingError(f"threshold: of two classes; the target has {len(labels)}")
+    if threshold is not None and not (is_number(threshold) and 0 < threshold < 1):
+        raise SettingError(f"threshold={threshold!r}; expected a number between 0 and 1")

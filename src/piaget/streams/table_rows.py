@@ -1,0 +1,101 @@
+"""Rows of a table that comes later: by group, encoded as the first one was."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from piaget.data.columns import as_numbers, as_text, as_texts, read_table
+from piaget.data.encoding import Encoding
+from piaget.errors import DataError, DataNote
+from piaget.streams.table_stream import without_missing
+
+SHOWN = 5  # names in a message, at most
+
+
+def some(names: Sequence[Any]) -> str:
+    """The first few, for a message."""
+    shown = ", ".join("(missing)" if name is None else repr(name) for name in names[:SHOWN])
+    return shown if len(names) <= SHOWN else f"{shown}, ... ({len(names)} in all)"
+
+
+def rows_by_group(
+    table: Any, encoding: Encoding, labels: Sequence[Any], columns: Sequence[str] | None = None
+) -> tuple[dict[str, tuple[Tensor, Tensor]], str]:
+    """{group: (x (n, inputs) float64, y (n,))} of a table with a target, and what to call it.
+
+    y: numbers of the labels, or values if there are none. columns: those that the first table had; what is
+    missing is an error, what is more is noted.
+    """
+    frame, source = read_table(table, [encoding.group, *encoding.categories])
+    check_columns(source, list(frame.columns), encoding, columns, [encoding.target])
+    frame = without_missing(frame, source, [encoding.group, encoding.target])
+    note_new_levels(frame, encoding)
+    x = torch.from_numpy(encoding.encode(frame)).double()
+    target = frame[encoding.target]
+    if labels:
+        y = torch.from_numpy(_numbers(encoding.target, target, labels))
+    else:
+        y = torch.tensor(as_numbers(encoding.target, target))
+    groups = as_texts(frame[encoding.group])
+    places = {name: torch.from_numpy(np.flatnonzero(groups == name)) for name in dict.fromkeys(groups)}
+    return {name: (x[rows], y[rows]) for name, rows in places.items()}, source
+
+
+def check_columns(
+    source: str,
+    there: Sequence[str],
+    encoding: Encoding,
+    before: Sequence[str] | None,
+    also: Sequence[str] = (),
+) -> None:
+    """Raises an error if a column is missing; columns that are new are noted."""
+    needed = [encoding.group, *also, *(column.name for column in encoding.columns)]
+    absent = [name for name in needed if name not in there]
+    if absent:
+        raise DataError(
+            f"{source}: the columns changed: there is no {some(absent)}; found {', '.join(there)}; expected "
+            f"{', '.join(needed)}"
+        )
+    new = [name for name in there if before is not None and name not in before]
+    if new:
+        warnings.warn(f"{source}: columns that were not there before are not used: {some(new)}", DataNote, 3)
+
+
+def note_new_levels(frame: Any, encoding: Encoding) -> dict[str, list[str]]:
+    """Categories that were never seen, by column, noted: such rows are answered by their other columns."""
+    found = {}
+    for column in encoding.columns:
+        if column.levels is not None:
+            texts = as_texts(frame[column.name])
+            new = [text for text in dict.fromkeys(texts) if text is not None and text not in column.levels]
+            if new:
+                found[column.name] = new
+                rows = int(np.isin(texts, np.array(new, object)).sum())
+                warnings.warn(
+                    f"column {column.name!r}: {some(new)} was never seen before, in {rows} of {len(frame)} "
+                    "rows: they are told by their other columns",
+                    DataNote,
+                    stacklevel=3,
+                )
+    return found
+
+
+def _numbers(name: str, target: Any, labels: Sequence[Any]) -> np.ndarray:
+    """The class number of each row."""
+    number = {label: i for i, label in enumerate(labels)}
+    texts = {as_text(label): i for label, i in number.items()}
+    values = [v.item() if isinstance(v, np.generic) else v for v in target.to_numpy(object)]
+    found = [number.get(v, texts.get(as_text(v), -1)) for v in values]
+    if -1 in found:
+        odd = values[found.index(-1)]
+        raise DataError(
+            f"column {name!r} holds {odd!r} in row {target.index[found.index(-1)]}; expected "
+            f"{', '.join(map(repr, labels))}, as in the first table"
+        )
+    return np.array(found, np.int64)

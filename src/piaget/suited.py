@@ -1,0 +1,89 @@
+"""Which learner suits a stream: `Learner.for_stream`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from piaget.data.tasks import Stream, Task
+from piaget.errors import SettingError, TaskError
+from piaget.knowledge.common import Label, labels_of
+from piaget.learner import Learner
+from piaget.method.choices import SETTINGS, unknown_setting
+from piaget.paper.defaults import OWN_DATA, adaptation_of, algorithm_of, settings_of, structure_of
+from piaget.prior_learner import PriorLearner
+from piaget.streams.catalog import STREAMS
+from piaget.streams.table_stream import TableStream
+
+METHOD = ("structure", "adaptation", "algorithm")
+OF_PRIOR = ("labels", "rows", "trees")  # settings of a prior learner only
+
+
+def suited(stream: Stream, settings: dict[str, Any]) -> Learner | PriorLearner:
+    """A learner with the parts and settings that suit a stream; settings: what is to be otherwise."""
+    if not len(stream):
+        raise TaskError("the stream has no tasks; expected one or more")
+    known = dict.fromkeys((*METHOD, *OF_PRIOR, *SETTINGS))
+    for setting in settings:
+        if setting not in known:
+            raise unknown_setting(setting, known)
+    chosen = [setting for setting in settings if setting not in ("seed", *OF_PRIOR)]
+    name = paper_name(stream)
+    if name is None and not chosen and (odd := why_not(stream)) is None:
+        return PriorLearner(**{"labels": all_labels(stream)} | settings)
+    wrong = [one for one in settings if one in OF_PRIOR]
+    if wrong:
+        why = f"{chosen[0]} is given, too" if chosen else f"the paper's stream {name}" if name else odd
+        raise SettingError(
+            f"{wrong[0]}: a setting of the prior over structures, which is not used here: {why}"
+        )
+    structure = settings.get("structure") or structure_of(name or "")
+    algorithm = settings.get("algorithm") or algorithm_of(str(structure))
+    adaptation = settings.get("adaptation") or adaptation_of(str(algorithm))
+    method = {"structure": structure, "adaptation": adaptation, "algorithm": algorithm}
+    usual = settings_of(name or "", str(structure), str(adaptation), str(algorithm), settings)
+    batches = structure != "linear"  # whose epochs are single steps
+    if name is None and batches and all(stream[i].validation is not None for i in range(len(stream))):
+        usual = {key: value for key, value in OWN_DATA.items() if not clashes(key, settings)}
+    return Learner(**{"initial_tasks": min(4, len(stream))} | usual | settings | method)
+
+
+def clashes(setting: str, chosen: Any) -> bool:
+    """Has somebody chosen otherwise?"""
+    stops = ("stop", "patience", "schedule", "epochs")
+    return any(
+        name in chosen for name in (("weight_decay", "optimizer") if setting == "weight_decay" else stops)
+    )
+
+
+def paper_name(stream: Stream) -> str | None:
+    """Of one of the streams that piaget knows by name."""
+    name = getattr(stream, "name", None)
+    if isinstance(stream, TableStream) or not isinstance(name, str):
+        return None
+    return name if name in STREAMS or name.split("-")[0] in STREAMS else None
+
+
+def why_not(stream: Sequence[Task]) -> str | None:
+    """Why the tasks cannot have a prior over structures, if so: they are to be vectors of the same form."""
+    first = stream[0]
+    if len(first.input_shape) > 1:
+        return f"inputs have shape {first.input_shape}; expected vectors"
+    for i in range(len(stream)):
+        task = stream[i]
+        alike = task.input_shape == first.input_shape and task.encoding == first.encoding
+        if not alike or (task.kind == "regression") != (first.kind == "regression"):
+            return f"tasks {first.name!r} and {task.name!r} have different inputs or kinds; expected the same"
+        if task.scaling.divisor != first.scaling.divisor:
+            return f"tasks {first.name!r} and {task.name!r} are scaled differently"
+    return None
+
+
+def all_labels(stream: Sequence[Task]) -> list[Label] | None:
+    """The classes of all tasks, in their own order; numbers before texts. None: regressions."""
+    if isinstance(stream, TableStream):
+        return stream.labels
+    if stream[0].kind == "regression":
+        return None
+    found = {label for i in range(len(stream)) for label in labels_of(stream[i])}
+    return sorted(found, key=lambda v: (isinstance(v, str), v))

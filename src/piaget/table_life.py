@@ -1,0 +1,111 @@
+"""A table that comes later: new groups are learned, known ones get their new rows, and rows that were learned
+before are not counted twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from piaget import prior
+from piaget.data.marks import Overlap, marks_of
+from piaget.errors import DataError
+from piaget.knowledge.common import Rows
+from piaget.prior_learner import PriorLearner
+from piaget.scoring.rows import ARRIVAL, EXPLAINED, USUALLY, Row
+from piaget.streams.table_rows import rows_by_group
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """What a table brought of one group, and how well its rows were answered before they were learned."""
+
+    group: str
+    known: bool  # before
+    rows: int  # that are new
+    seen: int  # that were learned before
+    before: dict[str, float] = field(default_factory=dict)  # scores
+    explained: prior.Appraisal | None = None  # of a new group: how well others explain it
+
+    def told(self) -> str:
+        """In words."""
+        again = f"; {self.seen:,} rows were learned before" if self.seen and self.rows else ""
+        if not self.rows:
+            return f"nothing new: its {self.seen:,} rows were learned before"
+        scores = ", ".join(f"{name} {value:.3f}" for name, value in self.before.items())
+        if self.known:
+            return f"updated with {self.rows:,} rows{again}; these were answered with {scores}"
+        fit = ""
+        if self.explained is not None:
+            found, usual, spread = self.explained
+            odd = found < usual - 2 * spread
+            fit = (
+                f"; unlike other groups ({found:.2f} a row, usually {usual:.2f})"
+                if odd
+                else "; like other groups"
+            )
+        return f"new, {self.rows:,} rows{again}{fit}; before, others alone answered with {scores}"
+
+
+def learn_table(
+    learner: PriorLearner, table: Any, *, again: bool = False, columns: Sequence[str] | None = None
+) -> list[Arrival]:
+    """Learns all rows of a table (or its path) that are new. again: also those that were learned before.
+    columns: those of the first table, if they are known."""
+    encoding = learner.encoding()
+    if encoding is None:
+        raise DataError("the learner has learned no task from a table: it has no columns to go by")
+    groups, source = rows_by_group(table, encoding, learner.labels, columns)
+    fresh = groups if again else _new_rows(learner, groups, source)
+    arrivals = [
+        _arrival(learner, group, fresh[group], len(groups[group][1]) - len(fresh[group][1]))
+        for group in groups
+    ]
+    learner.absorb({group: rows for group, rows in fresh.items() if len(rows[1])}, source)
+    return arrivals
+
+
+def _new_rows(learner: PriorLearner, groups: dict[str, Rows], source: str) -> dict[str, Rows]:
+    """Those that were not learned before, of each group."""
+    overlaps = {
+        group: Overlap(marks_of(*rows), learner.lessons[group].batches)
+        for group, rows in groups.items()
+        if group in learner.lessons
+    }
+    if overlaps and len(overlaps) == len(groups) and all(one.contained for one in overlaps.values()):
+        return {group: (x[:0], y[:0]) for group, (x, y) in groups.items()}  # a part of what was learned
+    all_grown = all(one.grown for one in overlaps.values())
+    fresh = dict(groups)
+    for group, overlap in overlaps.items():
+        found = overlap.changed()
+        if found is not None:
+            raise DataError(
+                f"{source}: of {found[1]} rows of {group!r} that were learned before, {found[0]} are there "
+                "again, and the others are not: they were changed or removed. Expected all of them, or new "
+                "rows only: forget the group first, or say that all rows are to count again"
+            )
+        x, y = groups[group]
+        mask = overlap.unseen(all_grown)
+        fresh[group] = x[mask], y[mask]
+    return fresh
+
+
+def _arrival(learner: PriorLearner, group: str, rows: Rows, seen: int) -> Arrival:
+    x, y = rows
+    known = group in learner.tasks
+    if not len(y):
+        return Arrival(group, known, 0, seen)
+    scores = learner.answers(x, group).scores(y)
+    return Arrival(group, known, len(y), seen, scores, None if known else prior.appraise(learner.known, x, y))
+
+
+def arrival_rows(learner: PriorLearner, arrivals: Sequence[Arrival], stream: str) -> list[Row]:
+    """As rows, for the record."""
+    rows = []
+    for one in arrivals:
+        values = dict(one.before) | {"samples": float(one.rows)}
+        if one.explained is not None:
+            values |= {EXPLAINED: one.explained.found, USUALLY: one.explained.usual}
+        for metric, value in values.items() if one.rows else ():
+            rows.append(learner.row(one.group, ARRIVAL, metric, value, one.group, "new", stream))
+    return rows

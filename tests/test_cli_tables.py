@@ -1,0 +1,349 @@
+"""A table of one's own over the months, through the command line."""
+
+import json
+import signal
+import subprocess
+
+import numpy as np
+import pandas
+import pytest
+
+import piaget
+from piaget.cli import main
+from piaget.errors import DataNote
+from piaget.lab import folder as run_folder, table_runs
+from piaget.lab.folder import RunFolder
+from piaget.streams import from_table
+from piaget.streams.table_predictions import predict_table
+from tests.commands import command, said, words
+from tests.tables import frame, only, visits
+
+
+def january(folder, target="ill", **options):
+    path = folder / "january.csv"
+    visits(**options).drop(columns={"ill": "stay", "stay": "ill"}[target]).to_csv(path, index=False)
+    return words(f"run --group site --target {target} --quiet --table", path)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """January's table, learned: to be copied."""
+    folder = tmp_path_factory.mktemp("tables")
+    assert main([*january(folder), "--out", str(folder / "out")]) == 0
+    return folder
+
+
+@pytest.fixture
+def place(trained, tmp_path):
+    import shutil
+
+    shutil.copytree(trained, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def test_a_story_of_months(tmp_path, capsys):
+    """January is learned, February brings new groups and new rows; predictions, and a group to forget."""
+    out = tmp_path / "sites"
+    run = said(capsys, *january(tmp_path), "--out", out)
+    assert run.code == 0, run.err
+    assert "mean of 12 groups, 720 rows" in run.out
+    for name in ("most frequent class", "a linear model for each group", "piaget  "):
+        assert name in run.out
+    assert any(
+        word in run.out for word in ("Worth it: AUC 0.", "No clear difference: AUC 0.", "Not worth it")
+    )
+    assert "better in " in run.out
+    assert "expected calibration error" in run.out
+    again = said(capsys, *january(tmp_path), "--out", out, "--each")
+    assert again.code == 0
+    assert all(f"site {g} " in again.out for g in range(12))
+
+    february, march = tmp_path / "february.csv", tmp_path / "march.csv"
+    visits([2, 3, 12, 13], 30, seed=1).drop(columns="stay").to_csv(february, index=False)
+    learned = said(capsys, "learn", out, february)
+    assert learned.code == 0, learned.err
+    assert "site 2  updated with 30 rows; these were answered with accuracy 0." in learned.out
+    assert "site 13  new, 30 rows; " in learned.out
+    assert "2 new groups, 2 updated, 120 new rows" in learned.out
+    assert "now knows 14 groups" in learned.out
+    twice = said(capsys, "learn", out, february)
+    assert "site 13  nothing new: its 30 rows were learned before" in twice.out
+    assert "Nothing new: all rows of" in twice.out
+    learner = piaget.load(out / "seed-0" / "learner")
+    assert isinstance(learner, piaget.PriorLearner)
+    assert learner.lessons["site 2"].rows == 90
+    assert learner.known.records["site 2"].n == 90
+
+    new = visits([2, 13, 50], 5, seed=2).drop(columns=["stay", "ill"])
+    new.loc[0, "ward"] = "mauve"
+    new.to_csv(march, index=False)
+    arguments = ("predict", out, march, "--out", tmp_path / "answers.csv", "--proba", "--threshold", 0.3)
+    predicted = said(capsys, *arguments)
+    assert predicted.code == 0, predicted.err
+    assert "column 'ward': 'mauve' was never seen before, in 1 of 15 rows" in predicted.err
+    assert "5 of 15 rows are of groups never seen, 'site 50'" in predicted.err
+    answers = pandas.read_csv(tmp_path / "answers.csv")
+    assert list(answers.columns[5:]) == [
+        "predicted ill",
+        "probability of no",
+        "probability of yes",
+        "predicted from",
+    ]
+    assert answers["predicted from"].tolist() == ["own rows"] * 10 + ["other groups"] * 5
+    assert np.allclose(answers["probability of no"] + answers["probability of yes"], 1)
+    assert ((answers["probability of yes"] >= 0.3) == (answers["predicted ill"] == "yes")).all()
+
+    forgotten = said(capsys, "forget", out, "site 3")
+    assert forgotten.out == f"{out}/seed-0: forgotten site 3; 13 groups left\n"
+    for file in (out / "seed-0" / "learner").iterdir():
+        assert b"site 3" not in file.read_bytes()
+    assert said(capsys, "forget", out, "site 3").code == 2
+    shown = said(capsys, *january(tmp_path), "--out", out)
+    assert shown.code == 0, shown.err  # the same command still shows the scores
+    assert said(capsys, "resume", out, "--quiet").code == 0
+    assert json.loads(said(capsys, "status", out, "--json").out)["counts"] == {"done": 1}
+    report = said(capsys, "report", out, "--quiet")
+    assert report.code == 0, report.err
+    assert (out / "report" / "report.html").stat().st_size > 10_000
+    log = (out / "seed-0" / "log.txt").read_text()
+    assert "february.csv: site 12: new, 30 rows" in log
+    assert "forgets site 3" in log
+
+
+def test_values_with_intervals(tmp_path, capsys):
+    out, new = tmp_path / "out", tmp_path / "new.parquet"
+    run = said(capsys, *january(tmp_path, "stay", groups=range(5)), "--out", out, "--metric", "r2")
+    assert run.code == 0, run.err
+    assert "R2 0." in run.out
+    assert "% lie in their intervals of 90 %" in run.out
+    table = visits([0, 40], 200, seed=3)
+    table.drop(columns="ill").to_parquet(new)
+    assert said(capsys, "predict", out, new, "--out", tmp_path / "p.parquet", "--interval", 0.8).code == 0
+    answers = pandas.read_parquet(tmp_path / "p.parquet")
+    inside = (answers["stay from"] < table["stay"]) & (table["stay"] < answers["stay to"])
+    assert 0.7 < inside[:200].mean() < 0.9
+    width = answers["stay to"] - answers["stay from"]
+    assert width[200:].mean() > 1.3 * width[:200].mean()
+    for flags, message in (
+        (["--proba"], "the target is a number: it has intervals"),
+        (["--interval", 1.2], "expected a number between 0 and 1"),
+    ):
+        wrong = said(capsys, "predict", out, new, "--out", tmp_path / "q.csv", *flags)
+        assert (wrong.code, message in wrong.err) == (2, True), wrong.err
+
+
+def test_wrong_input_is_refused_and_changes_nothing(place, capsys, tmp_path):
+    out, new = place / "out", tmp_path / "new.csv"
+    before = {path: path.read_bytes() for path in (out / "seed-0").rglob("*") if path.is_file()}
+    right = visits([1], 10, seed=4).drop(columns="stay")
+    without = right.drop(columns="dose")
+    tables = {
+        "no 'dose'; found site, age, bmi, ward, ill; expected site, ill, age, dose, bmi, ward": without,
+        "column 'ill' holds 'perhaps' in row 2; expected 'no', 'yes'": right.assign(
+            ill=right["ill"].mask(right.index == 2, "perhaps")
+        ),
+        "column 'age' holds 'old' in row 3": right.assign(
+            age=right["age"].astype(object).mask(right.index == 3, "old")
+        ),
+    }
+    for message, table in tables.items():
+        table.to_csv(new, index=False)
+        wrong = said(capsys, "learn", out, new)
+        assert (wrong.code, message in wrong.err) == (2, True), wrong.err
+    for arguments, message in (
+        (["learn", out, tmp_path / "nothing.csv"], "does not exist"),
+        (["learn", tmp_path / "nothing", new], "does not exist, or is no folder"),
+        (["forget", out, "site 99"], "task 'site 99' is not known; known tasks: 'site 0', "),
+        (
+            ["predict", out, new, "--out", tmp_path / "p.csv", "--interval", 0.9],
+            "it has probabilities, no intervals",
+        ),
+        (["predict", out, new, "--out", tmp_path / "p.csv", "--threshold", 3], "threshold=3.0; expected"),
+        ([*january(tmp_path), "--out", out, "--metric", "f1"], "--metric f1: expected auc, loss"),
+        (
+            [*january(tmp_path), "--out", tmp_path / "o", "--adaptation", "er", "--structure", "prior"],
+            "has its own",
+        ),
+    ):
+        right.to_csv(new, index=False)
+        wrong = said(capsys, *arguments)
+        assert (wrong.code, message in wrong.err) == (2, True), wrong.err
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_table_that_grew_or_changed(place, capsys, tmp_path):
+    out, grown = place / "out", tmp_path / "grown.csv"
+    old = pandas.read_csv(place / "january.csv")
+    more = visits([0, 5], 7, seed=8).drop(columns="stay")
+    pandas.concat([old, more]).to_csv(grown, index=False)
+    learned = said(capsys, "learn", out, grown)
+    assert "site 5  updated with 7 rows; 60 rows were learned before" in learned.out
+    assert "site 1  nothing new: its 60 rows" in learned.out
+    assert "0 new groups, 2 updated, 14 new rows" in learned.out
+    rows = [row for row in RunFolder(out / "seed-0").rows() if row["stage"] == "arrival"]
+    assert {row["evaluated"] for row in rows} == {"site 0", "site 5"}
+    old.assign(age=old["age"].where(old.index != 70, 1.0)).to_csv(grown, index=False)
+    changed = said(capsys, "learn", out, grown)
+    assert changed.code == 2
+    assert "rows of 'site 1' that were learned before" in changed.err
+    counted = said(capsys, "learn", out, place / "january.csv", "--again", "--json")
+    assert {one["rows"] for one in json.loads(counted.out)["groups"]} == {60}
+    pandas.concat([old, more]).to_csv(place / "january.csv", index=False)  # and the run's own command
+    path = place / "january.csv"
+    run = said(capsys, *words("run --group site --target ill --quiet --table", path), "--out", out)
+    assert run.code == 2
+    # Its folder was copied, so the path differs, too: that is said first.
+    assert "another configuration" in run.err or "piaget learn" in run.err
+
+
+def test_the_runs_own_table_that_grew(tmp_path, capsys):
+    arguments = [*january(tmp_path, groups=range(3)), "--out", tmp_path / "out"]
+    assert said(capsys, *arguments).code == 0
+    visits(range(4)).drop(columns="stay").to_csv(tmp_path / "january.csv", index=False)
+    run = said(capsys, *arguments)
+    assert run.code == 2
+    assert "task 'site 3' is new. Nothing was changed" in run.err
+    assert f"or learn what is new: piaget learn {tmp_path / 'out'} {tmp_path / 'january.csv'}" in run.err
+
+
+def test_a_run_that_is_killed_begins_anew_and_ends_the_same(trained, tmp_path):
+    out = tmp_path / "out"
+    arguments = words("run --group site --target ill --table", trained / "january.csv", out=out)
+    with subprocess.Popen(command(*arguments), stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "comparing with simple models" in line:
+                break
+        process.send_signal(signal.SIGKILL)
+    assert RunFolder(out / "seed-0").status == "interrupted"
+    assert main([*arguments, "--quiet"]) == 0
+    for name in ("rows.csv", "learner/learner.json", "summary.json"):
+        assert (out / "seed-0" / name).read_bytes() == (trained / "out" / "seed-0" / name).read_bytes(), name
+
+
+@pytest.mark.parametrize("moment", ["write_atomically", "save", "note"])
+def test_a_crash_while_a_later_table_is_learned(place, tmp_path, capsys, monkeypatch, moment):
+    """Whatever was written: it can be read, and the same command ends as if nothing had happened."""
+    table = tmp_path / "february.csv"
+    visits([2, 12], 30, seed=1).drop(columns="stay").to_csv(table, index=False)
+    out = place / "out" / "seed-0"
+
+    def crash(*arguments, **more):
+        if moment != "note" or more.get("next", ...) is None:
+            raise KeyboardInterrupt
+        return note(*arguments, **more)
+
+    note, calls = run_folder.note, []
+
+    def save(self, folder):
+        calls.append(folder)
+        if len(calls) == 2:  # the first is beside, for its hash
+            raise KeyboardInterrupt
+        kept(self, folder)
+
+    kept = piaget.PriorLearner.save
+    with monkeypatch.context() as patch:
+        if moment == "save":
+            patch.setattr(piaget.PriorLearner, "save", save)
+        else:
+            patch.setattr(table_runs if moment == "write_atomically" else run_folder, moment, crash)
+        assert said(capsys, "learn", out, table).code == 130
+    assert list(RunFolder(out).rows())
+    assert said(capsys, "predict", out, table, "--out", tmp_path / "p.csv").code == 0
+    again = said(capsys, "learn", out, table)
+    assert again.code == 0, again.err
+    arrived = [
+        row for row in RunFolder(out).rows() if row["stage"] == "arrival" and row["metric"] == "samples"
+    ]
+    assert [(row["evaluated"], row["value"]) for row in arrived] == [("site 2", 30.0), ("site 12", 30.0)]
+    learner = piaget.PriorLearner.load(RunFolder(out).saved_learner())
+    assert learner.lessons["site 2"].rows == 90
+
+
+def test_groups_that_cannot_be_scored_are_learned_all_the_same(tmp_path, capsys):
+    table = visits(range(4)).drop(columns="stay")
+    table.loc[table["site"] == "site 3", "ill"] = "no"
+    table.to_csv(tmp_path / "t.csv", index=False)
+    out = tmp_path / "out"
+    run = said(capsys, *words("run --group site --target ill --table", tmp_path / "t.csv", out=out))
+    assert run.code == 0
+    assert "'site 3': its target is constant" in run.err
+    assert "and 1 groups without a score" in run.err
+    learner = piaget.PriorLearner.load(out / "seed-0" / "learner")
+    assert learner.tasks == [f"site {g}" for g in range(4)]
+    new = visits([3], 20, seed=5)
+    assert learner.predict_proba(new, "site 3")[:, 1].mean() < 0.2
+    stream = from_table(table[table["site"] != "site 3"], encoding=learner.encoding())
+    with pytest.warns(DataNote, match="test rows of 3 tasks, such as 'site 0', were learned, too"):
+        learner.evaluate(stream)
+
+
+def test_rows_that_the_user_holds_out_are_not_learned(tmp_path, capsys):
+    table = visits(range(4)).drop(columns="stay").assign(part=["train", "train", "test"] * 80)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    out = tmp_path / "out"
+    arguments = words(
+        "run --split part --group site --target ill --quiet --table", tmp_path / "t.csv", out=out
+    )
+    assert said(capsys, *arguments).code == 0
+    learner = piaget.PriorLearner.load(out / "seed-0" / "learner")
+    assert {one.rows for one in learner.lessons.values()} == {40}
+
+
+def test_at_the_level_of_chance_it_says_so(tmp_path, capsys):
+    table = visits(range(6)).drop(columns="stay")
+    table["ill"] = np.random.default_rng(0).permutation(table["ill"])
+    table.to_csv(tmp_path / "t.csv", index=False)
+    arguments = words("run --group site --target ill --quiet --table", tmp_path / "t.csv")
+    run = said(capsys, *arguments, "--out", tmp_path / "out")
+    assert "At the level of chance: AUC 0." in run.out
+    deep = said(capsys, *arguments, "--out", tmp_path / "deep", "--epochs", 2)
+    assert "At the level of chance: AUC 0." in deep.out
+
+
+def test_a_stream_of_the_paper_with_the_prior(tmp_path, capsys):
+    run = said(
+        capsys, *words("run tests.test_cli_tables:two --structure prior --quiet", out=tmp_path / "out")
+    )
+    assert run.code == 0, run.err
+    assert "mean of 2 groups" in run.out
+    wrong = said(capsys, *words("run digits --structure prior --quiet", out=tmp_path / "o"))
+    assert wrong.code == 2
+    assert "structure 'prior' does not suit these tasks: inputs have shape" in wrong.err
+
+
+def two(seed):
+    """A stream of one's own."""
+    return list(from_table(only(frame(groups=2), "ill"), group="site", target="ill", seed=seed))
+
+
+def test_a_deep_learner_says_what_it_cannot(tmp_path, capsys):
+    arguments = january(tmp_path, groups=range(4))
+    out = tmp_path / "out"
+    assert said(capsys, *arguments, "--out", out, "--epochs", 2).code == 0
+    table = tmp_path / "january.csv"
+    wrong = said(capsys, "learn", out, table)
+    assert wrong.code == 2
+    assert "has a deep learner (soft-ordering), which learns no table later" in wrong.err
+    wrong = said(capsys, "predict", out, table, "--out", tmp_path / "p.csv", "--proba")
+    assert wrong.code == 2
+    assert "of tables that were learned without --structure" in wrong.err
+
+
+def test_tables_in_python():
+    """The same life, without the command line."""
+    table = visits(range(6)).drop(columns="stay")
+    stream = from_table(table, group="site", target="ill")
+    learner = piaget.Learner.for_stream(stream)
+    assert isinstance(learner, piaget.PriorLearner)
+    learner.learn_all(stream)
+    arrivals = learner.learn_table(visits([1, 7], 20, seed=3))
+    assert [(one.group, one.known, one.rows) for one in arrivals] == [
+        ("site 1", True, 20),
+        ("site 7", False, 20),
+    ]
+    rest = learner.learn_table(table)
+    assert {one.rows for one in rest} == {12}  # the test rows
+    with pytest.warns(DataNote, match="never seen"):
+        answered = predict_table(learner, visits([0, 9], 3, seed=4), proba=True)
+    assert list(answered["predicted from"]) == ["own rows"] * 3 + ["other groups"] * 3

@@ -1,0 +1,212 @@
+"""Simple models against scikit-learn's, what is said of worth, calibration, and rows that come again."""
+
+import importlib.util
+import math
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import log_loss, r2_score, roc_auc_score
+
+from piaget.data.marks import Overlap, is_batch, marks_of
+from piaget.errors import SettingError
+from piaget.scoring import simple_models
+from piaget.scoring.answer_scores import (
+    Answers,
+    calibration_error,
+    class_scores,
+    coverage,
+    quantile,
+    reliability,
+    value_scores,
+)
+from piaget.scoring.simple_models import GroupRows, Part, compared
+from piaget.scoring.worth import at_chance, best_simple, difference, is_it_worth_it
+from tests.small import make_row
+
+
+def rows_of(groups=4, n=40, seed=0, classes=2):
+    rng = np.random.default_rng(seed)
+    made = {}
+    for g in range(groups):
+        x = torch.as_tensor(rng.normal(size=(3 * n, 3)))
+        out = x @ torch.tensor([1.0, -0.5, 0.2 * g], dtype=torch.float64) + 0.3 * g
+        noisy = out + torch.as_tensor(rng.normal(0, 0.5, 3 * n))
+        y = noisy if not classes else (noisy > 0).long() + (noisy > 1).long() * (classes > 2)
+        made[f"g{g}"] = GroupRows(*(Part(x[i * n : (i + 1) * n], y[i * n : (i + 1) * n]) for i in range(3)))
+    return made
+
+
+def test_a_linear_model_for_each_group_is_scikit_learns():
+    groups = rows_of()
+    x = [torch.cat([torch.ones(40, 1, dtype=torch.float64), one.train.x], 1) for one in groups.values()]
+    y = [one.train.y.double() for one in groups.values()]
+    found = simple_models._fit(x, y, "alone", 10.0, True)
+    for features, target, w in zip(x, y, found, strict=True):
+        model = LogisticRegression(C=0.1, tol=1e-10, max_iter=1000).fit(features[:, 1:], target)
+        assert w[1:].numpy() == pytest.approx(model.coef_[0], abs=1e-3)
+        assert float(w[0]) == pytest.approx(model.intercept_[0], abs=1e-3)
+    values = rows_of(classes=0)
+    y = [one.train.y for one in values.values()]
+    found = simple_models._fit(x, y, "alone", 1.0, False)
+    for features, target, w in zip(x, y, found, strict=True):
+        model = Ridge(alpha=1.0).fit(features[:, 1:], target)
+        assert w[1:].numpy() == pytest.approx(model.coef_, abs=1e-3)
+
+
+@pytest.mark.parametrize("model", ["pooled", "interactions"])
+@pytest.mark.parametrize("logistic", [True, False])
+def test_groups_together_are_one_regression_with_more_columns(model, logistic):
+    """The same as a single model on [x, 1 and x by group], each with its own penalty, in one dense solve."""
+    groups = rows_of(classes=2 if logistic else 0)
+    x = [torch.cat([torch.ones(40, 1, dtype=torch.float64), one.train.x], 1) for one in groups.values()]
+    y = [one.train.y.double() for one in groups.values()]
+    found = simple_models._fit(x, y, model, 10.0, logistic)
+    d, G = 4, len(x)
+    wide = torch.zeros(G * 40, d * (G + 1), dtype=torch.float64)
+    for g, features in enumerate(x):
+        wide[g * 40 : (g + 1) * 40, :d] = features
+        wide[g * 40 : (g + 1) * 40, d * (g + 1) : d * (g + 2)] = features
+    common = torch.tensor([1e-3, 1.0, 1.0, 1.0], dtype=torch.float64)
+    own = torch.full((d,), 10.0, dtype=torch.float64)
+    if model == "pooled":
+        own[1:] = 1e9
+    penalty, target = torch.cat([common, own.repeat(G)]), torch.cat(y)
+    w = torch.zeros(wide.shape[1], dtype=torch.float64)
+    for _ in range(30):
+        p = (wide @ w).sigmoid() if logistic else wide @ w
+        weight = p * (1 - p) if logistic else torch.ones_like(p)
+        H = wide.mT @ (weight[:, None] * wide) + torch.diag(penalty)
+        w = w + torch.linalg.solve(H, wide.mT @ (target - p) - penalty * w)
+    expected = w[:d] + w[d:].view(G, d)
+    assert torch.allclose(found, expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("classes", [0, 2, 3])
+def test_all_simple_models_are_better_than_none(classes):
+    found = compared(rows_of(classes=classes), classes)
+    assert list(found) == ["majority", "alone", "pooled", "interactions", "boosting"]
+    metric, sign = ("loss", -1) if classes else ("rmse", -1)
+    means = {model: np.mean([one[metric] for one in of.values()]) for model, of in found.items()}
+    for model in ("alone", "pooled", "interactions"):
+        assert sign * means[model] > sign * means["majority"]
+    assert all(math.isfinite(v) for of in found.values() for one in of.values() for v in one.values())
+
+
+def test_without_scikit_learn_there_are_no_trees(monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "sklearn" else find(name))
+    groups = {name: GroupRows(one.train, Part(one.train.x[:0], one.train.y[:0]), one.test)
+              for name, one in rows_of().items()}  # nor validation rows  # fmt: skip
+    assert list(compared(groups, 2)) == ["majority", "alone", "pooled", "interactions"]
+
+
+def test_scores_are_scikit_learns():
+    rng = np.random.default_rng(0)
+    p, y = rng.dirichlet(np.ones(2), 50), rng.integers(0, 2, 50)
+    found = class_scores(torch.as_tensor(p), torch.as_tensor(y))
+    assert found["auc"] == pytest.approx(roc_auc_score(y, p[:, 1]))
+    assert found["loss"] == pytest.approx(log_loss(y, p))
+    assert "auc" not in class_scores(torch.as_tensor(p), torch.zeros(50, dtype=torch.int64))
+    a, b = torch.as_tensor(rng.normal(size=50)), torch.as_tensor(rng.normal(size=50))
+    assert value_scores(a, b)["r2"] == pytest.approx(r2_score(b, a))
+    assert "r2" not in value_scores(a, torch.ones(50))
+
+
+def test_calibration_and_intervals():
+    rng = np.random.default_rng(0)
+    p = torch.as_tensor(rng.random(20_000))
+    y = (torch.as_tensor(rng.random(20_000)) < p).long()
+    table = reliability(torch.stack([1 - p, p], 1), y)
+    assert len(table) == 10
+    assert sum(one.rows for one in table) == 20_000
+    assert calibration_error(table) < 0.02
+    sure = torch.where(p > 0.5, 0.99, 0.01)
+    wrong = reliability(torch.stack([1 - sure, sure], 1), y)
+    assert len(wrong) == 2
+    assert calibration_error(wrong) == pytest.approx(0.24, abs=0.02)
+    many = torch.as_tensor(rng.dirichlet(np.ones(4), 100))
+    assert 0 <= calibration_error(reliability(many, many.argmax(1))) <= 1
+    said = Answers(None, torch.zeros(10_000), torch.full((10_000,), 2.0))
+    values = torch.as_tensor(rng.normal(0, 2, 10_000))
+    assert coverage(*said.interval(0.9), values) == pytest.approx(0.9, abs=0.01)
+    assert quantile(0.95) == pytest.approx(1.96, abs=1e-3)
+    for level in (0, 1, "a", float("nan")):
+        with pytest.raises(SettingError, match="expected a number between 0 and 1"):
+            quantile(level)
+
+
+# --- worth -------------------------------------------------------------------------------------------------
+
+
+def scored(ours, metric="auc", **simple):
+    rows = [make_row(metric=metric, value=v, evaluated=f"g{i}", split="test") for i, v in enumerate(ours)]
+    for model, values in simple.items():
+        name = f"{metric} by {model}"
+        rows += [
+            make_row(metric=name, value=v, evaluated=f"g{i}", split="test") for i, v in enumerate(values)
+        ]
+    return rows
+
+
+def test_what_is_said_of_worth():
+    better = scored(
+        [0.80, 0.82, 0.81, 0.84], alone=[0.78, 0.81, 0.78, 0.82], pooled=[0.7] * 4, majority=[0.5] * 4
+    )
+    assert is_it_worth_it(better, "auc") == (
+        "Worth it: AUC 0.818 against 0.797 of the best simple model (a linear model for each group), better "
+        "in 4 of 4 groups."
+    )
+    noisy = scored([0.80, 0.90, 0.70], alone=[0.90, 0.70, 0.79])
+    assert str(is_it_worth_it(noisy, "auc")).startswith("No clear difference: AUC 0.800 against 0.797")
+    assert "may be chance (standard error " in str(is_it_worth_it(noisy, "auc"))
+    worse = scored([2.0, 3.0, 2.5], "rmse", pooled=[1.0, 2.1, 1.4], alone=[5.0] * 3)
+    assert str(is_it_worth_it(worse, "rmse")).startswith("Not worth it: RMSE 2.500 against 1.500")
+    assert str(is_it_worth_it(scored([0.8], alone=[0.7]), "auc")).startswith("Too few groups to tell")
+    assert is_it_worth_it(scored([0.8]), "auc") is None
+    assert best_simple("auc", {"majority": {"a": 1.0}}) is None
+    found = difference("loss", {"a": 1.0, "b": 2.0}, {"a": 2.0, "b": 2.0, "c": 9.0})
+    assert found is not None
+    assert (found.mean, found.better, found.groups, found.verdict) == (0.5, 1, 2, "unclear")
+
+
+def test_the_level_of_chance():
+    assert str(at_chance(scored([0.52, 0.47, 0.51]))).startswith("At the level of chance: AUC 0.500")
+    assert at_chance(scored([0.6, 0.62, 0.58])) is None
+    accuracy = scored([0.9, 0.8], "accuracy")
+    assert at_chance(accuracy) is None  # with nothing to compare with
+    majority = [make_row(metric="majority", value=0.9, evaluated=f"g{i}", split="test") for i in range(2)]
+    assert "the most frequent class alone" in str(at_chance(accuracy + majority))
+    assert "each group's mean alone" in str(at_chance(scored([1.0, 1.1], "rmse", majority=[1.0, 1.0])))
+
+
+# --- rows that come again -----------------------------------------------------------------------------------
+
+
+def test_rows_that_come_again():
+    rng = torch.Generator().manual_seed(0)
+    x, y = torch.randn(20, 3, generator=rng), torch.randn(20, generator=rng)
+    marks = marks_of(x, y)
+    assert len(set(marks.tolist())) == 20
+    assert torch.equal(marks, marks_of(x.double(), y.double()))
+    assert is_batch(marks.flip(0), [marks[:5], marks])
+    assert not is_batch(marks[:4], [marks])
+    grown = Overlap(marks, [marks[:8], marks[8:12]])
+    assert grown.grown
+    assert not grown.contained
+    assert grown.unseen(False).tolist() == [False] * 12 + [True] * 8
+    assert Overlap(marks[:3], [marks]).contained
+    changed = torch.cat([marks[:15], marks[:5] + 1])
+    assert Overlap(changed, [marks]).changed() == (15, 20)
+    assert Overlap(marks, [marks]).changed() is None
+    assert Overlap(marks[:3], [marks]).changed() is None  # no more than chance
+
+
+def test_rows_that_are_alike_are_not_taken_for_the_same():
+    """Of few different rows, the same ones come again by chance: only a table with all of them is a copy."""
+    marks = torch.tensor([1, 1, 2, 2, 3, 3])
+    overlap = Overlap(torch.tensor([1, 1, 2, 2, 3, 3, 3]), [marks])
+    assert overlap.unseen(all_grown=False).all()
+    assert overlap.unseen(all_grown=True).sum() == 1
+    assert overlap.changed() is None
