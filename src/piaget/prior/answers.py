@@ -1,0 +1,79 @@
+"""What knowledge answers, with how sure it is; for tasks that are known and for those that are not."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from piaget.errors import SettingError
+from piaget.prior.correcting import moderated, spread_of
+from piaget.prior.knowledge import Knowledge
+from piaget.prior.labels import chances
+from piaget.prior.learning import assimilate, checked
+
+NEW = "\0"  # no task's name: names are texts that can be written
+
+
+class Values(NamedTuple):
+    """Predicted values (n,), and the standard deviation of a new measurement from them (n,)."""
+
+    mean: Tensor
+    deviation: Tensor
+
+
+def values(known: Knowledge, x: Tensor, task: str | None) -> Values:
+    """Of a regression's rows x (n, inputs), in its own units. A task that is not known gets the prior's mean."""
+    if known.form.kind != "regression":
+        raise SettingError(f"the tasks are {known.form.kind}: they have probabilities, no values")
+    out, variance = _outputs(known, x, task)
+    noise = known.structures[task].log_noise if task in known.structures else known.noise.level
+    origin, unit = known.standard_frame.origin, known.standard_frame.unit
+    deviation = ((variance[:, 0] + math.exp(noise)) * known.ratio).sqrt()
+    return Values(origin + unit * _corrected(known, x, out)[:, 0], unit * deviation)
+
+
+def probabilities(known: Knowledge, x: Tensor, task: str | None) -> Tensor:
+    """(n, classes), with what is not known of the weights integrated out."""
+    if known.form.kind == "regression":
+        raise SettingError("the tasks are regressions: they have values, no probabilities")
+    p = chances(_corrected(known, x, moderated(*_outputs(known, x, task))))
+    return torch.cat([1 - p, p], 1) if p.shape[1] == 1 else p
+
+
+def _outputs(known: Knowledge, x: Tensor, task: str | None) -> tuple[Tensor, Tensor]:
+    """Mean and variance by the task's weights: (n, C) each."""
+    belief = known.posterior(task if task in known.records else None)
+    features = known.standard_frame.features(x)
+    return features @ belief.mean.mT, spread_of(features, belief.covariance)
+
+
+def _corrected(known: Knowledge, x: Tensor, out: Tensor) -> Tensor:
+    if known.correction is None:
+        return out
+    inputs = torch.cat([x.float().double(), out], 1)  # as rows are kept
+    return out + torch.from_numpy(np.asarray(known.correction.answer(inputs.numpy())))
+
+
+class Appraisal(NamedTuple):
+    """How well components explain a task's rows that they have not seen: log-density a row (more is better),
+    and what is usual for the tasks that are known, with the deviation among them."""
+
+    found: float
+    usual: float
+    deviation: float
+
+
+def appraise(known: Knowledge, x: Tensor, y: Tensor) -> Appraisal:
+    """Of rows of a task that is not known; nothing is learned. (`assimilate` gives knowledge that also knows
+    it, components as they are: for scores on other rows of it.)"""
+    tried = assimilate(known, NEW, *checked(known, "the new one", x, y))
+    found = tried.inference
+    rows = torch.tensor([float(record.n) for record in tried.records.values()], dtype=torch.float64)
+    density = found.messages.at(found.mu.mean).sum(-1) / rows
+    *others, own = density.tolist()
+    spread = float(torch.tensor(others).std()) if len(others) > 1 else math.inf
+    return Appraisal(own, sum(others) / len(others), spread)

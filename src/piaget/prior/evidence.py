@@ -1,0 +1,181 @@
+"""Components by evidence: how much tasks differ, in which directions, and how many directions that is worth.
+
+    Sigma = Phi Phi' + diag(D)        Phi: (d, k) directions that tasks share; D: what is a task's own
+    D = spread exp(own)               own ~ N(0, 1): inputs differ in it, but not without reason
+    Phi = sqrt(spread) directions     directions ~ N(0, 1)
+    mu's variance = common            spread and common are a block's of features, log-normal and wide
+
+The values that maximise evidence x prior are found by L-BFGS with the exact gradient. For directions a maximum
+says little: with every direction it rises. What a direction is worth is its evidence with its own weights
+integrated out (Laplace; their curvature is that of a regression on the tasks' coordinates): one is added if
+that is higher, and left out if it is higher without.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from piaget.prior.climbing import climb
+from piaget.prior.gaussian import Inference, infer, slopes
+from piaget.prior.likelihoods import Likelihoods
+
+WIDE = 3.0  # deviation of the logarithms of scales
+COMMON, SPREAD = (0.0, math.log(0.1)), (math.log(0.1), math.log(0.02))  # expected, of the blocks
+TURNS, STEPS, CLOSE = 8, 15, 1e-2  # of components and likelihoods; of L-BFGS in a turn; when it has converged
+MOST_DIRECTIONS = 12
+
+
+class Scales(NamedTuple):
+    """Logarithms of variances, and directions."""
+
+    common: Tensor  # (blocks,)
+    spread: Tensor  # (blocks,)
+    own: Tensor  # (d,)
+    directions: Tensor  # (d, k)
+
+    @property
+    def k(self) -> int:
+        return self.directions.shape[1]
+
+    def flat(self) -> Tensor:
+        return torch.cat([part.flatten() for part in self])
+
+    def like(self, flat: Tensor) -> Scales:
+        """The same shapes, with these numbers."""
+        parts = flat.split([part.numel() for part in self])
+        return Scales(*(new.reshape(old.shape) for new, old in zip(parts, self, strict=True)))
+
+
+class Components(NamedTuple):
+    """What the scales mean."""
+
+    width: Tensor  # (d,): deviations of mu
+    phi: Tensor  # (d, k)
+    own: Tensor  # (d,): variances
+    root: Tensor  # (d, d): lower triangular, root root' = Sigma
+    unit: Tensor  # (d,): sqrt(spread)
+
+
+def components_of(scales: Scales, blocks: Tensor) -> Components:
+    """blocks: (d,) int64."""
+    unit = (scales.spread[blocks] / 2).exp()
+    own = unit.square() * scales.own.exp()
+    phi = unit[:, None] * scales.directions
+    root = torch.linalg.cholesky(phi @ phi.mT + torch.diag(own))
+    return Components((scales.common[blocks] / 2).exp(), phi, own, root, unit)
+
+
+def first_scales(blocks: Tensor) -> Scales:
+    """Before any task: the prior's own means, and no directions."""
+    d = len(blocks)
+    common, spread = (torch.tensor(part, dtype=torch.float64) for part in (COMMON, SPREAD))
+    return Scales(common, spread, torch.zeros(d, dtype=torch.float64), torch.zeros(d, 0, dtype=torch.float64))
+
+
+def height(scales: Scales, likelihoods: Likelihoods, blocks: Tensor) -> tuple[Tensor, Scales, Inference]:
+    """log evidence + log prior (directions' normaliser left out: see `occam`), and its gradient."""
+    parts = components_of(scales, blocks)
+    found = infer(likelihoods.terms, parts.root, parts.width)
+    slope = slopes(found)
+    by_own = slope.sigma.diagonal() * parts.own
+    by_phi = 2 * slope.sigma @ parts.phi
+    by_block = torch.zeros_like(scales.spread)
+    first = first_scales(blocks)
+    off = Scales(
+        (scales.common - first.common) / WIDE**2,
+        (scales.spread - first.spread) / WIDE**2,
+        scales.own,
+        scales.directions,
+    )
+    gradient = Scales(
+        by_block.index_add(0, blocks, slope.width * parts.width.square()) - off.common,
+        by_block.index_add(0, blocks, by_own + (by_phi * parts.phi).sum(1) / 2) - off.spread,
+        by_own - off.own,
+        by_phi * parts.unit[:, None] - off.directions,
+    )
+    differences = (scales.common - first.common, scales.spread - first.spread, scales.own, scales.directions)
+    prior = -sum((gap * part).sum() for gap, part in zip(differences, off, strict=True)) / 2
+    return found.evidence + prior, gradient, found
+
+
+def occam(scales: Scales, found: Inference, blocks: Tensor) -> float:
+    """What the freedom of the directions costs: log det(I + unit curvature unit) / 2, over directions.
+
+    Were tasks' coordinates psi known, direction j would be a regression's weights, with the curvature
+    sum_t psi_tj**2 C_t, C_t the precision with which a task knows its weights, other variance included.
+    """
+    parts = components_of(scales, blocks)
+    precision, linear, _ = found.messages
+    miss = linear - (precision @ found.mu.mean.unsqueeze(-1))[..., 0]
+    psi = miss @ parts.phi  # (T, C, k)
+    curvature = torch.einsum("tck,tcij->kij", psi.square(), precision)
+    inner = torch.eye(len(blocks), dtype=torch.float64) + curvature * parts.unit[:, None] * parts.unit
+    return float(torch.linalg.slogdet(inner)[1].sum() / 2) if scales.k else 0.0
+
+
+class Fit(NamedTuple):
+    """Scales and likelihoods that suit each other, and what they are worth."""
+
+    scales: Scales
+    likelihoods: Likelihoods
+    worth: float
+
+
+def fit(
+    scales: Scales, likelihoods: Likelihoods, blocks: Tensor, turns: int = TURNS, steps: int = STEPS
+) -> Fit:
+    """With as many directions as there are: components and likelihoods by turns."""
+    value, found = torch.tensor(-math.inf), None
+    for _ in range(turns):
+        before = value
+
+        def objective(
+            flat: Tensor, like: Scales = scales, given: Likelihoods = likelihoods
+        ) -> tuple[Tensor, Tensor]:
+            value, gradient, _ = height(like.like(flat), given, blocks)
+            return value, gradient.flat()
+
+        scales = scales.like(climb(objective, scales.flat(), steps))
+        parts = components_of(scales, blocks)
+        likelihoods, change = likelihoods.refreshed(parts.root, parts.width)
+        value, _, found = height(scales, likelihoods, blocks)
+        if change < CLOSE and abs(float(value - before)) < 0.02:
+            break
+    assert found is not None
+    return Fit(scales, likelihoods, float(value) - occam(scales, found, blocks))
+
+
+def grown(best: Fit, blocks: Tensor, patience: int = 1) -> Fit:
+    """Directions are added as long as that is worth it: each begins where the evidence rises most."""
+    at, failures = best, 0
+    while at.scales.k < min(MOST_DIRECTIONS, len(blocks)) and failures < patience:
+        at = fit(_with_direction(at, blocks), at.likelihoods, blocks)
+        if at.worth > best.worth + 0.1:
+            best, failures = at, 0
+        else:
+            failures += 1
+    return best
+
+
+def _with_direction(at: Fit, blocks: Tensor) -> Scales:
+    unit = components_of(at.scales, blocks).unit
+    found = height(at.scales, at.likelihoods, blocks)[2]
+    upward = torch.linalg.eigh(slopes(found).sigma * unit[:, None] * unit)[1][:, -1]
+    return at.scales._replace(directions=torch.cat([at.scales.directions, 0.7 * upward[:, None]], 1))
+
+
+def pruned(best: Fit, blocks: Tensor) -> Fit:
+    """Without the directions that are no longer worth it, the weakest first."""
+    while best.scales.k:
+        weakest = int(best.scales.directions.square().sum(0).argmin())
+        rest = [j for j in range(best.scales.k) if j != weakest]
+        less = best.scales._replace(directions=best.scales.directions[:, rest])
+        without = fit(less, best.likelihoods, blocks)
+        if without.worth < best.worth:
+            break
+        best = without
+    return best

@@ -1,0 +1,147 @@
+"""Knowledge: all tasks' records, and the components that explain them. It never changes: learning.py returns
+new knowledge, which shares what stayed the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from piaget.data.arrays import Kind
+from piaget.errors import SettingError, UnknownTaskError
+from piaget.prior.boosting import Correction
+from piaget.prior.evidence import Components, Scales, components_of
+from piaget.prior.features import Frame, Standard
+from piaget.prior.gaussian import Inference, Posterior, infer, task_posterior
+from piaget.prior.likelihoods import Likelihoods, Noise, label_terms, value_terms
+from piaget.prior.records import Record, standardised
+
+
+@dataclass(frozen=True)
+class Form:
+    """What the tasks are, and what is kept of them."""
+
+    kind: Kind
+    classes: int = 0
+    rows: int = 500  # that are kept of a task; 0: none, sums only
+    trees: bool = True  # a correction by boosted trees, from rows that are kept
+
+    def __post_init__(self) -> None:
+        if (self.kind == "regression") != (self.classes == 0) or (self.kind == "binary") != (
+            self.classes == 2
+        ):
+            raise SettingError(f"kind {self.kind} with {self.classes} classes; expected 0 for regression, 2 "
+                               "for binary, 3 or more for multiclass")  # fmt: skip
+
+    @property
+    def outputs(self) -> int:
+        """Columns of weights: one, or one a class."""
+        return self.classes if self.classes > 2 else 1
+
+
+class Structure(NamedTuple):
+    """What is believed of a task beside its posterior, which follows from all."""
+
+    w: Tensor  # (C, d): weights of the frame's features, about which labels are approximated
+    log_noise: float  # of a regression
+
+
+class Adapted(NamedTuple):
+    """What components were adapted to."""
+
+    tasks: int
+    rows: int
+    thorough: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Knowledge:
+    """All that is known. Made by `begin`; tasks are named."""
+
+    form: Form
+    frame: Frame | None = None
+    records: Mapping[str, Record] = field(default_factory=dict)
+    structures: Mapping[str, Structure] = field(default_factory=dict)
+    standard: Standard | None = None
+    scales: Scales | None = None
+    noise: Noise = Noise(-0.7, 10.0)
+    adapted: Adapted = Adapted(0, 0, False)
+    correction: Correction | None = None
+    corrected: int = 0  # rows that the correction was learned from
+    ratio: float = 1.0  # of the variance of a regression's errors, with the correction and without
+
+    @property
+    def tasks(self) -> list[str]:
+        """Names, in the order in which they came."""
+        return list(self.records)
+
+    @property
+    def rows(self) -> int:
+        """How many rows were learned from, in all."""
+        return sum(record.n for record in self.records.values())
+
+    @property
+    def begun(self) -> tuple[Frame, Standard, Scales]:
+        """What is there as soon as there is a task."""
+        if self.frame is None or self.standard is None or self.scales is None:
+            raise UnknownTaskError("nothing is known yet; learn a task first")
+        return self.frame, self.standard, self.scales
+
+    @cached_property
+    def standard_frame(self) -> Frame:
+        """From inputs to standardised features, at once."""
+        frame, standard, _ = self.begun
+        return standard.frame(frame)
+
+    @cached_property
+    def components(self) -> Components:
+        """In standardised features."""
+        frame, _, scales = self.begun
+        return components_of(scales, frame.blocks)
+
+    @cached_property
+    def likelihoods(self) -> Likelihoods:
+        """What all tasks say, in standardised features."""
+        _, standard, _ = self.begun
+        own = [self.structures[name] for name in self.records]
+        records: Any = [standardised(record, standard) for record in self.records.values()]
+        if self.form.kind == "regression":
+            log_noise = torch.tensor([structure.log_noise for structure in own], dtype=torch.float64)
+            return value_terms(records, log_noise, self.noise)
+        w = torch.stack([structure.w for structure in own]) @ torch.linalg.inv(standard.map).mT
+        return label_terms(records, self.standard_frame, w)
+
+    @cached_property
+    def inference(self) -> Inference:
+        """mu, and all tasks' messages."""
+        return infer(self.likelihoods.terms, self.components.root, self.components.width)
+
+    @cached_property
+    def posteriors(self) -> Posterior:
+        """Of all tasks' weights of standardised features: (T, C, d), (T, C, d, d)."""
+        found = self.inference
+        return task_posterior(self.likelihoods.terms, self.components.root, found.mu, found.messages)
+
+    def posterior(self, task: str | None) -> Posterior:
+        """Of one task's weights: (C, d), (C, d, d). None: of a task that is not known."""
+        if task is not None:
+            number = self.tasks.index(task)
+            return Posterior(*(part[number] for part in self.posteriors))
+        mu, root = self.inference.mu, self.components.root
+        return Posterior(mu.mean, mu.covariance + root @ root.mT)
+
+    def coordinates(self) -> dict[str, Tensor]:
+        """Each task's psi, its place along the directions that tasks share: {task: (C, k)}, expected values."""
+        found = self.inference
+        miss = found.messages.linear - (found.messages.precision @ found.mu.mean.unsqueeze(-1))[..., 0]
+        return dict(zip(self.records, miss @ self.components.phi, strict=True))
+
+
+def begin(kind: Kind, classes: int = 0, **settings: Any) -> Knowledge:
+    """Before any task. settings: see `Form`."""
+    return Knowledge(Form(kind, {"regression": 0, "binary": 2}.get(kind, classes), **settings))

@@ -1,0 +1,205 @@
+"""Learning: a task is assimilated with components as they are; components adapt by the evidence of all tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from piaget.errors import TaskError, UnknownTaskError
+from piaget.prior.correcting import GROWTH, LEAST_ROWS, correct, wants_trees
+from piaget.prior.evidence import first_scales, fit, grown, pruned
+from piaget.prior.features import Moments, Standard, frame_of, standard_of
+from piaget.prior.knowledge import Adapted, Knowledge, Structure
+from piaget.prior.likelihoods import LabelTerms, ValueTerms
+from piaget.prior.records import Record, record_of, standardised, together, within
+
+ALWAYS, SHARE = 10, 0.1  # components adapt at each of the first tasks, then when that share of rows is new
+MANY = 100  # tasks; with more, directions are reconsidered only when knowledge is settled
+
+
+def learn(known: Knowledge, task: str, x: Tensor, y: Tensor) -> Knowledge:
+    """Learns a new task from its rows x (n, inputs) and y (n,), values or class numbers.
+
+    Assimilation is exact: the posterior of its weights, components as they are. Components adapt to all
+    tasks' records when enough is new; `settled` makes them.
+    """
+    if task in known.records:
+        raise TaskError(f"task {task!r} is known; update it with new rows, or forget it first")
+    return _added(known, task, x, y)
+
+
+def update(known: Knowledge, task: str, x: Tensor, y: Tensor) -> Knowledge:
+    """More rows of a task that is known. For a regression, the same as if they had been there at once."""
+    _check_known(known, task)
+    return _added(known, task, x, y)
+
+
+def forget(known: Knowledge, task: str) -> Knowledge:
+    """As if the task had never been learned: its record is gone, and what was drawn from it is estimated
+    anew, from the beginning, by the records of the others."""
+    _check_known(known, task)
+    left = {name: record for name, record in known.records.items() if name != task}
+    return settled(anew(replace(known, records=left))) if left else Knowledge(known.form)
+
+
+def anew(known: Knowledge) -> Knowledge:
+    """All that can be estimated from records, estimated from them alone, whatever their order: as if all tasks
+    had come at once. (What labels were settled about is in the records.)"""
+    frame, _, _ = known.begun
+    names = sorted(known.records)
+    before = _standard({name: known.records[name] for name in names}, flags=False)
+    records = {
+        name: standardised(known.records[name], before) for name in names
+    }  # the frame may have been gone's
+    nothing = Structure(
+        torch.zeros(known.form.outputs, frame.width, dtype=torch.float64), Knowledge.noise.level
+    )
+    clean = Knowledge(
+        known.form,
+        before.frame(frame),
+        records,
+        dict.fromkeys(names, nothing),
+        _standard(records),
+        first_scales(frame.blocks),
+    )
+    clean = adapt(clean, patience=2)
+    order = list(known.records)
+    return replace(
+        clean,
+        records={name: clean.records[name] for name in order},
+        structures={name: clean.structures[name] for name in order},
+    )
+
+
+def _check_known(known: Knowledge, task: str) -> None:
+    if task not in known.records:
+        names = ", ".join(map(repr, known.tasks[:20])) or "none yet"
+        raise UnknownTaskError(f"task {task!r} is not known; known tasks: {names}")
+
+
+def _added(known: Knowledge, task: str, x: Tensor, y: Tensor) -> Knowledge:
+    x, y = checked(known, task, x, y)
+    if known.frame is None:
+        known = replace(known, frame=frame_of(x, y))
+    known = assimilate(known, task, x, y)
+    if _due(known):
+        known = adapt(known) if len(known.records) <= MANY else adapt(known, thorough=False)
+    known = _trimmed(known, task)
+    if wants_trees(known) and known.rows >= GROWTH * max(known.corrected, LEAST_ROWS / GROWTH):
+        known = correct(known)
+    return known
+
+
+def _due(known: Knowledge) -> bool:
+    return len(known.records) <= ALWAYS or known.rows >= known.adapted.rows * (1 + SHARE)
+
+
+def assimilate(known: Knowledge, task: str, x: Tensor, y: Tensor) -> Knowledge:
+    """With the task's rows in its record, components as they are: what `try_task` asks about."""
+    assert known.frame is not None
+    frame, old = known.frame, known.records.get(task)
+    new = record_of(frame, x, y)
+    new = new if old is None else together(old, new)
+    structure = known.structures.get(task) or _expected(known)
+    known = replace(
+        known,
+        records={**known.records, task: new},
+        structures={**known.structures, task: structure},
+        standard=known.standard or _standard({task: new}),
+        scales=known.scales or first_scales(frame.blocks),
+    )
+    components = known.components
+    likelihoods, _ = known.likelihoods.refreshed(components.root, components.width)
+    return _taken(known, likelihoods)
+
+
+def _expected(known: Knowledge) -> Structure:
+    """Of a task that is not known: mu, and the usual noise."""
+    assert known.frame is not None
+    w = torch.zeros(known.form.outputs, known.frame.width, dtype=torch.float64)
+    if known.records:
+        w = known.inference.mu.mean @ known.begun[1].map.mT
+    return Structure(w, known.noise.level)
+
+
+def _taken(known: Knowledge, likelihoods: Any) -> Knowledge:
+    """With the structures that the likelihoods found."""
+    _, standard, _ = known.begun
+    if isinstance(likelihoods, ValueTerms):
+        noises = dict(zip(known.records, likelihoods.log_noise.tolist(), strict=True))
+        structures = {name: known.structures[name]._replace(log_noise=noises[name]) for name in known.records}
+        known = replace(known, noise=likelihoods.noise, structures=structures)
+    else:
+        assert isinstance(likelihoods, LabelTerms)
+        weights = likelihoods.w @ standard.map.mT
+        structures = {name: Structure(w, 0.0) for name, w in zip(known.records, weights, strict=True)}
+        known = replace(known, structures=structures)
+    return known
+
+
+def _trimmed(known: Knowledge, task: str) -> Knowledge:
+    """With no more rows of the task than are to be kept; labels are settled at their mode."""
+    record = known.records[task]
+    if len(record.y) <= known.form.rows:
+        return known
+    if known.form.classes:
+        components = known.components
+        known = _taken(known, known.likelihoods.refreshed(components.root, components.width)[0])
+    shorter = within(record, known.begun[0], known.form.rows, known.structures[task].w)
+    return replace(known, records={**known.records, task: shorter})
+
+
+def _standard(records: Mapping[str, Record], flags: bool = True) -> Standard:
+    sums = zip(*(record.moments for record in records.values()), strict=True)
+    return standard_of(Moments(*(torch.stack(part).sum(0) for part in sums)), flags)
+
+
+def adapt(known: Knowledge, thorough: bool = True, patience: int = 1) -> Knowledge:
+    """Components by the evidence of all tasks' records; directions are added or left out as it says.
+
+    Not thorough: a few steps, with the directions that there are. patience: of adding directions.
+    """
+    frame, _, scales = known.begun
+    known = replace(known, standard=_standard(known.records))
+    blocks = frame.blocks
+    if thorough:
+        best = fit(scales, known.likelihoods, blocks)
+        best = grown(pruned(best, blocks), blocks, patience)
+    else:
+        best = fit(scales, known.likelihoods, blocks, turns=1, steps=5)
+    known = replace(known, scales=best.scales, adapted=Adapted(len(known.records), known.rows, thorough))
+    return _taken(known, best.likelihoods)
+
+
+def settled(known: Knowledge) -> Knowledge:
+    """With components and correction adapted to all that was learned: for knowledge that is used for long."""
+    if known.records and known.adapted != (len(known.records), known.rows, True):
+        known = adapt(known)
+    if known.records and wants_trees(known) and known.corrected != known.rows:
+        known = correct(known)
+    return known
+
+
+def checked(known: Knowledge, task: str, x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    """A task's rows, if they can be learned."""
+    x, y = torch.as_tensor(x), torch.as_tensor(y)
+    where = f"task {task!r}"
+    if x.ndim != 2 or y.shape != x.shape[:1] or not len(x):
+        raise TaskError(
+            f"{where}: inputs {tuple(x.shape)}, targets {tuple(y.shape)}; expected (n, inputs), (n,)"
+        )
+    if known.frame is not None and x.shape[1] != len(known.frame.center):
+        raise TaskError(
+            f"{where}: {x.shape[1]} inputs; expected {len(known.frame.center)}, as in other tasks"
+        )
+    if not torch.isfinite(x.double()).all() or not torch.isfinite(y.double()).all():
+        raise TaskError(f"{where}: NaN or infinite numbers; expected finite ones")
+    if known.form.classes and (
+        y.is_floating_point() or int(y.min()) < 0 or int(y.max()) >= known.form.classes
+    ):
+        raise TaskError(f"{where}: labels are not 0 to {known.form.classes - 1}; expected class numbers")
+    return x, y.double() if known.form.kind == "regression" else y.long()

@@ -1,0 +1,161 @@
+"""Knowledge as plain data and tensors, and back: what a save keeps. Nothing in it can run code."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from piaget.data.typed_data import read
+from piaget.prior.boosting import BINS, DEPTH, Correction, Forest
+from piaget.prior.evidence import Scales
+from piaget.prior.features import Frame, Moments, Standard
+from piaget.prior.gaussian import Quadratic
+from piaget.prior.knowledge import Adapted, Form, Knowledge, Structure
+from piaget.prior.likelihoods import Noise
+from piaget.prior.records import Labels, Record, Values
+
+Tree = dict[str, Any]  # of tensors, with texts as keys
+
+
+def describe(known: Knowledge) -> tuple[dict[str, Any], Tree]:
+    """For JSON, and tensors. Tasks are numbered in their order."""
+    plain = {
+        "form": dataclasses.asdict(known.form),
+        "tasks": [
+            {"name": name, "n": record.n, "log_noise": known.structures[name].log_noise}
+            for name, record in known.records.items()
+        ],
+        "noise": list(known.noise),
+        "adapted": dict(known.adapted._asdict()),
+        "corrected": known.corrected,
+        "ratio": known.ratio,
+    }
+    tree: Tree = {"tasks": {}}
+    for part in ("frame", "standard", "scales"):
+        value = getattr(known, part)
+        if value is not None:
+            tree[part] = dict(value._asdict())
+    for number, (name, record) in enumerate(known.records.items()):
+        tree["tasks"][str(number)] = {"w": known.structures[name].w, **_record_tree(record)}
+    if known.correction is not None:
+        forests = {
+            str(i): {part: torch.from_numpy(array) for part, array in forest._asdict().items()}
+            for i, forest in enumerate(known.correction.forests)
+        }
+        tree["correction"] = {"edges": torch.from_numpy(known.correction.edges), "forests": forests}
+    return plain, tree
+
+
+def _record_tree(record: Record) -> Tree:
+    fields = {f.name: getattr(record, f.name) for f in dataclasses.fields(record)}
+    settled = fields.pop("settled", None)
+    moments = dict(fields.pop("moments")._asdict())
+    tensors = {name: value for name, value in fields.items() if isinstance(value, Tensor)}
+    tensors["moments"] = moments
+    return tensors if settled is None else {**tensors, "settled": dict(settled._asdict())}
+
+
+_PLAIN = {
+    "form": Form,
+    "tasks": list[dict[str, Any]],
+    "noise": list[float],
+    "adapted": dict[str, int | bool],
+    "corrected": int,
+    "ratio": float,
+}
+
+
+def restore(plain: dict[str, Any], tree: Tree) -> Knowledge:
+    """What `describe` gave. ValueError: it is something else."""
+    data = {name: read(hint, plain.get(name), name) for name, hint in _PLAIN.items()}
+    form: Form = data["form"]
+    if not data["tasks"]:
+        return Knowledge(form)
+    try:
+        frame = Frame(**{name: tree["frame"][name] for name in Frame._fields})
+        standard = Standard(**{name: tree["standard"][name] for name in Standard._fields})
+        scales = Scales(**{name: tree["scales"][name] for name in Scales._fields})
+        records, structures = {}, {}
+        for number, one in enumerate(data["tasks"]):
+            name, own = read(str, one.get("name"), "name"), tree["tasks"][str(number)]
+            records[name] = _record(form, read(int, one.get("n"), "n"), own)
+            structures[name] = Structure(own["w"], read(float, one.get("log_noise"), "log_noise"))
+        correction = _correction(tree["correction"]) if "correction" in tree else None
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"knowledge lacks {error}") from error
+    known = Knowledge(
+        form,
+        frame,
+        records,
+        structures,
+        standard,
+        scales,
+        Noise(*data["noise"]),
+        Adapted(**data["adapted"]),
+        correction,
+        data["corrected"],
+        data["ratio"],
+    )
+    check(known)
+    return known
+
+
+def _record(form: Form, n: int, own: Tree) -> Record:
+    common = own["x"], own["y"], Moments(**own["moments"])
+    if form.kind == "regression":
+        return Values(n, *common, own["gram"], own["cross"])
+    settled = own.get("settled")
+    return Labels(n, *common, None if settled is None else Quadratic(**settled))
+
+
+def _correction(tree: Tree) -> Correction:
+    forests = [tree["forests"][str(i)] for i in range(len(tree["forests"]))]
+    made = tuple(Forest(*(one[part].numpy() for part in Forest._fields)) for one in forests)
+    return Correction(tree["edges"].numpy(), made)
+
+
+def check(known: Knowledge) -> None:
+    """Raises ValueError if sizes do not fit together, or numbers are not finite."""
+    frame, standard, scales = known.begun
+    inputs, d, outputs = len(frame.center), frame.width, known.form.outputs
+    expected: list[tuple[str, Tensor, tuple[int, ...]]] = [
+        ("scale", frame.scale, (inputs,)),
+        ("origin", frame.origin, ()),
+        ("unit", frame.unit, ()),
+        ("mean", standard.mean, (d,)),
+        ("spread", standard.spread, (d,)),
+        ("own", scales.own, (d,)),
+        ("directions", scales.directions, (d, scales.directions.shape[-1])),
+    ]
+    for name, record in known.records.items():
+        rows = (len(record.y),)
+        expected += [(name, record.x, (*rows, inputs)), (name, record.y, rows)]
+        expected += [
+            (name, part, shape) for part, shape in zip(record.moments, ((), (d,), (d,), (2,)), strict=True)
+        ]
+        expected.append((name, known.structures[name].w, (outputs, d)))
+        if isinstance(record, Values):
+            expected += [(name, record.gram, (d, d)), (name, record.cross, (d,))]
+        elif isinstance(record, Labels) and record.settled is not None:
+            shapes = ((outputs, d, d), (outputs, d), (outputs,))
+            expected += [(name, part, shape) for part, shape in zip(record.settled, shapes, strict=True)]
+    for what, tensor, shape in expected:
+        if tuple(tensor.shape) != tuple(shape) or not bool(torch.isfinite(tensor.double()).all()):
+            raise ValueError(f"{what!r} has a tensor {tuple(tensor.shape)}; expected {shape}, finite")
+    if known.correction is not None:
+        _check_correction(known.correction, inputs + outputs, outputs)
+
+
+def _check_correction(correction: Correction, inputs: int, outputs: int) -> None:
+    nodes = 2**DEPTH - 1
+    for forest in correction.forests:
+        trees = len(forest.feature)
+        shapes = ((trees, nodes), (trees, nodes), (trees, nodes + 1, outputs))
+        fits = all(part.shape == shape for part, shape in zip(forest, shapes, strict=True))
+        if not fits or correction.edges.shape != (inputs, BINS - 1):
+            raise ValueError("the correction's trees have other sizes than its inputs and outputs")
+        if trees and not (0 <= forest.feature.min() and forest.feature.max() < inputs):
+            raise ValueError("the correction's trees ask for inputs that do not exist")

@@ -1,0 +1,355 @@
+"""Knowledge that grows: learn, update, forget, answer, save; and labels against plain twins."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from piaget import prior
+from piaget.errors import SettingError, TaskError, UnknownTaskError
+from piaget.prior.boosting import FOLDS, ClassLoss, Loss, boost
+from piaget.prior.correcting import without_itself
+from piaget.prior.labels import expand, log_likelihood
+from piaget.prior.records import record_of, standardised
+
+
+def made(kind, tasks=6, rows=60, inputs=4, seed=0, classes=3, bent=0.0):
+    """{name: (x, y)}: tasks that share weights, a direction, and (bent) a product. A flag among the inputs."""
+    g = torch.Generator().manual_seed(seed)
+    outputs = classes if kind == "multiclass" else 1
+
+    def normal(*shape):
+        return torch.randn(*shape, generator=g, dtype=torch.float64)
+
+    common, phi = normal(inputs + 1, outputs), normal(inputs + 1, outputs)
+    data = {}
+    for t in range(tasks):
+        x = 3 * normal(rows, inputs) + 10
+        x[:, 1] = (x[:, 1] > 10).double()
+        z = torch.cat([torch.ones(rows, 1), (x - 10) / 3], 1) @ (common + normal(1) * phi)
+        z[:, 0] += bent * ((x[:, 2] - 10) / 3) * ((x[:, 3] - 10) / 3)
+        if kind == "regression":
+            y = 5 * z[:, 0] + 100 + normal(rows)
+        elif kind == "binary":
+            y = (z[:, 0] + 0.5 * normal(rows) > 0).long()
+        else:
+            y = (z + 0.5 * normal(rows, outputs)).argmax(1)
+        data[f"t{t}"] = (x, y)
+    return data
+
+
+def learned(data, kind, classes=0, order=None, **settings):
+    known = prior.begin(kind, classes, **settings)
+    for name in order or data:
+        known = prior.learn(known, name, *data[name])
+    return known
+
+
+def close(a, b, x, task, tolerance=1e-6):
+    if a.form.kind == "regression":
+        for one, other in zip(prior.values(a, x, task), prior.values(b, x, task), strict=True):
+            torch.testing.assert_close(one, other, atol=tolerance, rtol=tolerance)
+    else:
+        p, q = prior.probabilities(a, x, task), prior.probabilities(b, x, task)
+        torch.testing.assert_close(p, q, atol=tolerance, rtol=tolerance)
+
+
+KINDS = [("regression", 0), ("binary", 2), ("multiclass", 3)]
+
+
+@pytest.mark.parametrize(("kind", "classes"), KINDS)
+def test_learns_better_than_chance_and_than_alone(kind, classes):
+    data = made(kind, rows=225, tasks=8)
+    few = {name: (x[:15], y[:15]) for name, (x, y) in data.items()}
+    known = prior.settled(learned(few, kind, classes))
+    losses = {"shared": 0.0, "alone": 0.0, "chance": 0.0}
+    for name, (x, y) in data.items():
+        x, y = x[15:], y[15:]
+        for how, one in (("shared", known), ("alone", learned({name: few[name]}, kind, classes))):
+            if kind == "regression":
+                losses[how] += float((prior.values(one, x, name).mean - y).square().mean())
+            else:
+                losses[how] -= float(prior.probabilities(one, x, name).gather(1, y[:, None]).log().mean())
+        losses["chance"] += float(y.var()) if kind == "regression" else math.log(classes)
+    assert losses["shared"] < losses["alone"] < losses["chance"]
+
+
+@pytest.mark.parametrize(("kind", "classes"), KINDS)
+def test_order_does_not_matter(kind, classes):
+    data = made(kind)
+    one = prior.anew(learned(data, kind, classes, trees=False))
+    other = prior.anew(learned(data, kind, classes, order=[*reversed(data)], trees=False))
+    x = data["t0"][0]
+    for task in ("t0", "t5", None):
+        close(one, other, x, task)
+
+
+@pytest.mark.parametrize(("kind", "classes"), KINDS)
+@pytest.mark.parametrize("task", ["t0", "t3"])
+def test_what_is_forgotten_was_never_learned(kind, classes, task):
+    data = made(kind)
+    known = prior.forget(prior.settled(learned(data, kind, classes)), task)
+    without = {name: rows for name, rows in data.items() if name != task}
+    never = prior.settled(prior.anew(learned(without, kind, classes)))
+    assert task not in known.tasks
+    for name in ("t1", "t5", None):
+        close(known, never, data["t1"][0], name)
+    with pytest.raises(UnknownTaskError, match="not known"):
+        prior.forget(known, task)
+
+
+def test_forgetting_the_only_task_leaves_nothing():
+    data = made("regression", tasks=1)
+    known = prior.forget(learned(data, "regression"), "t0")
+    assert known.tasks == []
+    with pytest.raises(UnknownTaskError, match="nothing is known"):
+        prior.values(known, data["t0"][0], "t0")
+
+
+@pytest.mark.parametrize(("kind", "classes"), KINDS)
+def test_rows_in_two_parts_are_rows_at_once(kind, classes):
+    data = made(kind)
+    at_once = prior.anew(learned(data, kind, classes, trees=False))
+    known = prior.begin(kind, classes, trees=False)
+    for name, (x, y) in data.items():
+        known = prior.learn(known, name, x[:20], y[:20])
+    for name, (x, y) in data.items():
+        known = prior.update(known, name, x[20:], y[20:])
+    assert known.rows == at_once.rows
+    for name in ("t0", "t4", None):
+        close(prior.anew(known), at_once, data["t0"][0], name)
+
+
+def test_a_regression_needs_no_rows():
+    data = made("regression")
+    with_rows = learned(data, "regression", trees=False)
+    without = learned(data, "regression", rows=0)
+    assert all(len(record.y) == 0 for record in without.records.values())
+    close(with_rows, without, data["t2"][0], "t2", 1e-9)
+
+
+def test_labels_that_were_settled_are_nearly_as_good():
+    data = made("binary", rows=200, tasks=8)
+    with_rows, without = (prior.settled(learned(data, "binary", trees=False, rows=n)) for n in (500, 0))
+    assert all(len(record.y) == 0 for record in without.records.values())
+    for name, (x, _) in data.items():
+        p, q = prior.probabilities(with_rows, x, name), prior.probabilities(without, x, name)
+        assert float((p - q).abs().mean()) < 0.04
+
+
+def test_records_are_transformed_exactly():
+    x, y = made("regression", tasks=1)["t0"]
+    known = learned({"t0": (x, y)}, "regression", trees=False)
+    frame, standard, _ = known.begun
+    moved = standard._replace(
+        mean=standard.mean + torch.tensor([0.0, 1, 0, 2, -1]), origin=standard.origin + 0.3
+    )
+    direct = record_of(moved.frame(frame), x, y)
+    from_sums = standardised(record_of(frame, x, y), moved)
+    torch.testing.assert_close(direct.gram, from_sums.gram, atol=1e-9, rtol=1e-9)
+    torch.testing.assert_close(direct.cross, from_sums.cross, atol=1e-9, rtol=1e-9)
+    for a, b in zip(direct.moments, from_sums.moments, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-8, rtol=1e-8)
+
+
+def test_a_task_that_is_not_known_is_answered_less_surely():
+    data = made("regression", tasks=10)
+    known = prior.settled(learned(data, "regression"))
+    x = data["t0"][0]
+    own, new = prior.values(known, x, "t0"), prior.values(known, x, "never seen")
+    assert bool((new.deviation > own.deviation).all())
+    close(known, known, x, None)
+    binary = prior.settled(learned(made("binary", tasks=10), "binary"))
+    p, q = (prior.probabilities(binary, x, name)[:, 1] for name in ("t0", "never seen"))
+    assert float((q - 0.5).abs().mean()) < float((p - 0.5).abs().mean())
+
+
+def test_intervals_hold_what_they_say():
+    data, inside = made("regression", tasks=12, rows=230), []
+    known = prior.settled(learned({n: (x[:30], y[:30]) for n, (x, y) in data.items()}, "regression"))
+    for name, (x, y) in data.items():
+        mean, deviation = prior.values(known, x[30:], name)
+        inside.append(float(((y[30:] - mean).abs() < 1.645 * deviation).double().mean()))
+    assert 0.85 < np.mean(inside) < 0.95
+
+
+def test_appraisal_tells_a_task_of_another_kind():
+    data = made("regression", tasks=10)
+    x, y = data.pop("t9")
+    known = learned(data, "regression")
+    usual, odd = prior.appraise(known, x, y), prior.appraise(known, x, 100 - 8 * (y - 100))
+    assert abs(usual.found - usual.usual) < 3 * usual.deviation + 0.5
+    assert odd.found < usual.found - 0.1
+    assert "t9" not in known.tasks
+
+
+@pytest.mark.parametrize(("kind", "classes"), KINDS)
+def test_saved_and_restored(kind, classes):
+    data = made(kind, rows=80, bent=2.0)
+    known = prior.settled(learned(data, kind, classes, rows=60))
+    assert known.correction is not None
+    plain, tree = prior.describe(known)
+    again = prior.restore(json.loads(json.dumps(plain)), tree)
+    close(known, again, data["t0"][0], "t0", 0)
+    close(known, again, data["t0"][0], None, 0)
+    more = made(kind, tasks=7, rows=80)["t6"]
+    close(prior.learn(known, "t6", *more), prior.learn(again, "t6", *more), more[0], "t6", 0)
+    empty = prior.restore(*prior.describe(prior.begin(kind, classes)))
+    assert empty.tasks == []
+
+
+def test_damaged_files_are_refused():
+    known = prior.settled(learned(made("binary", rows=80, bent=2.0), "binary"))
+    plain, tree = prior.describe(known)
+    with pytest.raises(ValueError, match="frame"):
+        prior.restore(plain, {name: part for name, part in tree.items() if name != "frame"})
+    with pytest.raises(ValueError, match="form"):
+        prior.restore(plain | {"form": {"kind": "binary"}}, tree)
+    with pytest.raises(ValueError, match="expected"):
+        scales = tree["scales"] | {"own": tree["scales"]["own"][1:]}
+        prior.restore(plain, tree | {"scales": scales})
+    forests = {i: one | {"feature": one["feature"] + 99} for i, one in tree["correction"]["forests"].items()}
+    with pytest.raises(ValueError, match="inputs that do not exist"):
+        prior.restore(plain, tree | {"correction": tree["correction"] | {"forests": forests}})
+
+
+def test_wrong_calls():
+    data = made("binary")
+    known = learned(data, "binary")
+    x, y = data["t0"]
+    for task, inputs, labels, text in [
+        ("t0", x, y, "is known"),
+        ("new", x[:, :2], y, "2 inputs; expected 4"),
+        ("new", x, y + 1, "class numbers"),
+        ("new", x, y[:3], "expected"),
+        ("new", x / 0, y, "NaN or infinite"),
+    ]:
+        with pytest.raises(TaskError, match=text):
+            prior.learn(known, task, inputs, labels)
+    with pytest.raises(SettingError, match="no values"):
+        prior.values(known, x, "t0")
+    with pytest.raises(SettingError, match="no probabilities"):
+        prior.probabilities(learned(made("regression"), "regression"), x, "t0")
+    with pytest.raises(SettingError, match="expected 0 for regression"):
+        prior.begin("multiclass", 2)
+
+
+@pytest.mark.parametrize(("kind", "classes"), KINDS)
+def test_odd_data(kind, classes):
+    """One row, a constant input that varies later, one class only, huge offsets."""
+    data = made(kind)
+    x, y = data["t0"]
+    known = prior.begin(kind, classes)
+    known = prior.learn(known, "one row", x[:1], y[:1])
+    known = prior.learn(known, "constant", torch.cat([x[:9, :1] * 0 + 7, x[:9, 1:]], 1), y[:9])
+    known = prior.learn(known, "far", x + 1e6, y)
+    known = prior.learn(known, "one value", x, y * 0)
+    known = prior.settled(prior.learn(known, "usual", x, y))
+    for task in [*known.tasks, "never seen"]:
+        if kind == "regression":
+            assert all(bool(torch.isfinite(part).all()) for part in prior.values(known, x, task))
+        else:
+            p = prior.probabilities(known, x, task)
+            torch.testing.assert_close(p.sum(1), torch.ones(len(x), dtype=torch.float64))
+
+
+# --- labels ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_expansion_agrees_with_the_likelihood(outputs):
+    g = torch.Generator().manual_seed(0)
+    x = torch.randn(1, 30, 4, generator=g, dtype=torch.float64)
+    y = torch.randint(0, max(outputs, 2), (1, 30), generator=g)
+    w = torch.randn(1, outputs, 4, generator=g, dtype=torch.float64).requires_grad_()
+    (slope,) = torch.autograd.grad(log_likelihood(x, y, None, w).sum(), w)
+    w = w.detach()
+    term = expand(x, y, None, w)
+    torch.testing.assert_close(term.at(w).sum(1), log_likelihood(x, y, None, w))
+    torch.testing.assert_close(term.linear - (term.precision @ w.unsqueeze(-1))[..., 0], slope)
+    if outputs == 1:
+        curve = torch.autograd.functional.hessian(
+            lambda v: log_likelihood(x, y, None, v.reshape(1, 1, 4)).sum(), w.flatten()
+        )
+        torch.testing.assert_close(-curve, term.precision[0, 0])
+
+
+def test_labels_against_plain_newton_and_numerical_integration():
+    """One task and two weights, mu and Sigma given: the mode by a plain loop, probabilities on a grid."""
+    data = made("binary", tasks=1, rows=30, inputs=4)
+    x, y = data["t0"]
+    known = prior.adapt(learned({"t0": (x, y)}, "binary", trees=False))
+    frame, parts = known.standard_frame, known.components
+    features = frame.features(x)
+    covariance = parts.root @ parts.root.mT + torch.diag(parts.width.square())
+    inverse, w = torch.linalg.inv(covariance), torch.zeros(5, dtype=torch.float64)
+    for _ in range(100):
+        p = (features @ w).sigmoid()
+        slope = features.mT @ (y - p) - inverse @ w
+        w = w + torch.linalg.solve(features.mT @ ((p * (1 - p))[:, None] * features) + inverse, slope)
+    mode = known.likelihoods.refreshed(parts.root, parts.width, steps=30)[0].w[0, 0]
+    torch.testing.assert_close(mode, w, atol=1e-6, rtol=1e-6)
+    # The expected probability under the Gaussian belief, by draws; MacKay's formula is within a percent or two.
+    belief = known.posterior("t0")
+    root = torch.linalg.cholesky(belief.covariance[0])
+    draws = (
+        belief.mean[0] + torch.randn(20000, 5, generator=torch.Generator().manual_seed(0)).double() @ root.mT
+    )
+    expected = (features @ draws.mT).sigmoid().mean(1)
+    assert float((prior.probabilities(known, x, "t0")[:, 1] - expected).abs().max()) < 0.02
+
+
+def test_leaving_one_out_is_learning_without_it():
+    """A regression's leave-one-out answers, against knowledge from which the row was left out."""
+    data = made("regression", tasks=3, rows=15)
+    known = prior.adapt(learned(data, "regression", trees=False))
+    x, y = data["t1"]
+    frame = known.standard_frame
+    belief = known.posterior("t1")
+    told = without_itself(
+        known, frame.features(x), frame.targets(y), belief, known.structures["t1"].log_noise
+    )
+    fewer = record_of(known.begun[0], x[1:], y[1:])
+    without = replace(known, records={**known.records, "t1": fewer})
+    answer = (prior.values(without, x[:1], "t1").mean - frame.origin) / frame.unit
+    torch.testing.assert_close(told[0], answer, atol=1e-8, rtol=1e-8)
+
+
+# --- trees -----------------------------------------------------------------------------------------------------
+
+
+def test_trees_find_what_is_not_linear_and_nothing_in_noise():
+    rng = np.random.default_rng(0)
+    x, noise = rng.normal(size=(1200, 3)), rng.normal(size=1200)
+    fold, start, weight = np.arange(1200) % FOLDS, np.zeros((1200, 1)), np.ones(1200)
+    found, said = boost(x, Loss(np.sign(x[:, 0] * x[:, 1]) + 0.1 * noise, start, weight), fold)
+    new = rng.normal(size=(500, 3))
+    answer = found.answer(new)[:, 0]
+    assert np.mean((answer - np.sign(new[:, 0] * new[:, 1])) ** 2) < 0.15
+    assert np.mean((said[:, 0] - np.sign(x[:, 0] * x[:, 1])) ** 2) < 0.2
+    nothing, _ = boost(x, Loss(noise, start, weight), fold)
+    assert np.mean(nothing.answer(new) ** 2) < 0.02
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_trees_for_classes(classes):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(900, 2))
+    y = (np.abs(x[:, 0]) > 0.7).astype(int) + (classes > 2) * (x[:, 1] > 1)
+    y = np.minimum(y, classes - 1)
+    outputs = 1 if classes == 2 else classes
+    loss = ClassLoss(y, np.zeros((900, outputs)), np.ones(900))
+    _, said = boost(x, loss, np.arange(900) % FOLDS)
+    assert loss.value(said).mean() < 0.5 * loss.value(np.zeros_like(said)).mean()
+
+
+def test_a_correction_is_kept_only_where_it_helps():
+    bent, straight = (
+        prior.settled(learned(made("regression", tasks=8, bent=b), "regression")) for b in (2.0, 0.0)
+    )
+    assert bent.correction is not None
+    assert bent.ratio < 0.7
+    assert straight.ratio > 0.9
