@@ -24,6 +24,8 @@ from piaget.extras import need
 
 def is_table(x: Any) -> bool:
     """A DataFrame of any library, a table in memory, a dictionary of columns, or a list of rows."""
+    if hasattr(x, "nnz"):  # a sparse array, which may be a dictionary
+        return False
     if isinstance(x, dict) or hasattr(x, "columns") or hasattr(x, "to_pandas"):
         return True
     return isinstance(x, Sequence) and len(x) > 0 and all(isinstance(row, dict) for row in x)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import warnings
@@ -15,7 +14,7 @@ import torch
 from torch import Tensor
 
 from piaget.data.arrays import Kind as Kind, as_features, as_targets, as_values, infer_kind, number_classes
-from piaget.data.encoding import Encoding, Scaling
+from piaget.data.encoding import Encoding, Scaling, to_json
 from piaget.data.plain import Fractions, check_fractions, check_seed, is_number, is_whole, plain, shown
 from piaget.errors import TaskError
 
@@ -80,8 +79,8 @@ class Task:
             "kind": self.kind,
             "classes": self.classes,
             "labels": self.labels,
-            "scaling": [float(v) for v in dataclasses.astuple(self.scaling)],
-            "encoding": None if self.encoding is None else dataclasses.asdict(self.encoding),
+            "scaling": [_floats(v) for v in self.scaling.to_json().values()],
+            "encoding": None if self.encoding is None else to_json(self.encoding),
             "splits": {
                 name: [(str(t.dtype), list(t.shape)) for t in (split.x, split.y)]
                 for name, split in self.splits()
@@ -188,6 +187,10 @@ class Task:
         if kind == "regression" and standardize:
             task = replace(task, scaling=standardized(name, task.train.y.numpy(), divisor))
         return _warn_of_absent_classes(task)
+
+
+def _floats(value: Any) -> Any:
+    return [float(v) for v in value] if isinstance(value, tuple) else float(value)
 
 
 def same_fingerprint(task: Task, stored: str) -> bool:
