@@ -114,7 +114,7 @@ class _Lifelong(BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 "groups=None, but the estimator was fitted with groups; expected groups, one for each row "
                 "(of a group never seen: any other name). In pipelines and cross-validation, "
-                "set_predict_request(groups=True), set_score_request(groups=True), ..., or give group_column instead"
+                "set_predict_request(groups=True), set_score_request(groups=True), ..., or give group_column"
             )
         names = np.full(len(inputs), ALL, object) if groups is None else _names(groups)
         check_consistent_length(inputs, names)
