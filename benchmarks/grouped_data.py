@@ -60,7 +60,9 @@ def cut(data: Grouped, size: int, seed: int) -> Cut:
     names, number = np.unique(data.group, return_inverse=True)
     most = 200 if "many" in data.name else MOST_GROUPS
     chosen = rng.permutation(len(names))[:most]
-    train, test, of_train, of_test = [], [], [], []
+    train: list[np.ndarray] = []
+    test: list[np.ndarray] = []
+    of_train, of_test = [], []
     for name in chosen:
         rows = rng.permutation(np.flatnonzero(number == name))
         n = min(size, int(0.6 * len(rows)))

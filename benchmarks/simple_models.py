@@ -107,7 +107,7 @@ MODELS: dict[str, Model] = {
     "random effects": random_effects,
 }
 
-# --- fitting -------------------------------------------------------------------------------------------------
+# --- fitting ------------------------------------------------------------------------------------------------
 
 
 class _Logistic:
@@ -140,8 +140,9 @@ def _linear(x: np.ndarray, y: np.ndarray, classes: int) -> Any:
 
 def _boosting(x: np.ndarray, y: np.ndarray, classes: int, categories: list[int] | None = None) -> Any:
     maker = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
-    few = None if categories is None or x[:, categories[0]].max() < 255 else []
-    return maker(categorical_features=categories if few is None else None, random_state=0).fit(x, y)
+    if categories is not None and x[:, categories[0]].max() >= 255:
+        categories = None  # more than it can take: as a number
+    return maker(categorical_features=categories, random_state=0).fit(x, y)
 
 
 def _fitted(make: Callable, x: np.ndarray, y: np.ndarray, data: Cut) -> Callable[[np.ndarray], np.ndarray]:

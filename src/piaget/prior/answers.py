@@ -26,21 +26,23 @@ class Values(NamedTuple):
 
 
 def values(known: Knowledge, x: Tensor, task: str | None) -> Values:
-    """Of a regression's rows x (n, inputs), in its own units. A task that is not known gets the prior's mean."""
+    """Of a regression's rows x (n, inputs), in its own units. A task that is not known gets the prior's
+    mean."""
     if known.form.kind != "regression":
         raise SettingError(f"the tasks are {known.form.kind}: they have probabilities, no values")
     out, variance = _outputs(known, x, task)
-    noise = known.structures[task].log_noise if task in known.structures else known.noise.level
+    own = None if task is None else known.structures.get(task)
+    noise = known.noise.level if own is None else own.log_noise
     origin, unit = known.standard_frame.origin, known.standard_frame.unit
     deviation = ((variance[:, 0] + math.exp(noise)) * known.ratio).sqrt()
-    return Values(origin + unit * _corrected(known, x, out)[:, 0], unit * deviation)
+    return Values(origin + unit * _corrected(known, x, out, task)[:, 0], unit * deviation)
 
 
 def probabilities(known: Knowledge, x: Tensor, task: str | None) -> Tensor:
     """(n, classes), with what is not known of the weights integrated out."""
     if known.form.kind == "regression":
         raise SettingError("the tasks are regressions: they have values, no probabilities")
-    p = chances(_corrected(known, x, moderated(*_outputs(known, x, task))))
+    p = chances(_corrected(known, x, moderated(*_outputs(known, x, task)), task))
     return torch.cat([1 - p, p], 1) if p.shape[1] == 1 else p
 
 
@@ -51,10 +53,11 @@ def _outputs(known: Knowledge, x: Tensor, task: str | None) -> tuple[Tensor, Ten
     return features @ belief.mean.mT, spread_of(features, belief.covariance)
 
 
-def _corrected(known: Knowledge, x: Tensor, out: Tensor) -> Tensor:
+def _corrected(known: Knowledge, x: Tensor, out: Tensor, task: str | None) -> Tensor:
     if known.correction is None:
         return out
-    inputs = torch.cat([x.float().double(), out], 1)  # as rows are kept
+    level = known.posterior(task if task in known.records else None).mean[:, 0]
+    inputs = torch.cat([x.float().double(), out, level.expand(len(x), -1)], 1)  # x as rows are kept
     return out + torch.from_numpy(np.asarray(known.correction.answer(inputs.numpy())))
 
 

@@ -1,9 +1,10 @@
 """Boosted trees that correct another model's answers: histograms, Newton steps, honest by cross-fitting.
 
-The rows are cut into folds, and each fold has a forest of its own that never saw it. All forests grow in step,
-a tree each a round, as long as the rows that each did not see are predicted better. If they are not surely better
-than without, no tree is kept. New rows are answered by the mean of all forests, old ones also by the forest that did not
-see them: so what the correction is worth is known without another split of the data.
+The rows are cut into folds, and each fold has a forest of its own that never saw it. All forests grow in
+step, a tree each a round, as long as the rows that each did not see are predicted better. If they are not
+surely better than without, no tree is kept. New rows are answered by the mean of all forests, old ones
+also by the forest that did not see them: so what the correction is worth is known without another split
+of the data.
 
 Trees are complete, of one depth, kept as plain arrays. A tree has one structure for all outputs.
 """
@@ -15,9 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-BINS, DEPTH, FOLDS = 48, 4, 4
+BINS, FOLDS = 48, 4
+DEPTHS, ENOUGH = (4, 5), 2000  # of trees: the second from that many rows on
 ROUNDS, PATIENCE, RATE = 300, 12, 0.08
-SURE = 2.5  # standard errors by which rows must be predicted better with trees
+SURE = 2.0  # standard errors by which rows must be predicted better with trees
 MANY = 4000  # rows; with more, a tree is grown on half of them
 RIDGE, LEAST = 2.0, 8.0  # of a leaf's value; the curvature (rows, where noise is as usual) that a leaf needs
 
@@ -25,19 +27,19 @@ RIDGE, LEAST = 2.0, 8.0  # of a leaf's value; the curvature (rows, where noise i
 class Forest(NamedTuple):
     """R trees. Nodes are numbered in layers: those below node i are 2 i + 1 and 2 i + 2."""
 
-    feature: np.ndarray  # (R, 2**DEPTH - 1) int64
-    cut: np.ndarray  # (R, 2**DEPTH - 1) int64: bins above it go right
-    value: np.ndarray  # (R, 2**DEPTH, C): what a leaf adds
+    feature: np.ndarray  # (R, 2**depth - 1) int64
+    cut: np.ndarray  # (R, 2**depth - 1) int64: bins above it go right
+    value: np.ndarray  # (R, 2**depth, C): what a leaf adds
 
     def answer(self, codes: np.ndarray) -> np.ndarray:
         """(n, F) bins -> (n, C)."""
         total = np.zeros((len(codes), self.value.shape[-1]))
-        rows = np.arange(len(codes))
+        rows, nodes = np.arange(len(codes)), self.feature.shape[1]
         for feature, cut, value in zip(*self, strict=True):
             node = np.zeros(len(codes), np.int64)
-            for _ in range(DEPTH):
+            for _ in range(nodes.bit_length()):
                 node = 2 * node + 1 + (codes[rows, feature[node]] > cut[node])
-            total += value[node - (2**DEPTH - 1)]
+            total += value[node - nodes]
         return total
 
 
@@ -155,13 +157,14 @@ class _Growing:
         self.features = codes.shape[1]
         self.places = codes[rows] + BINS * np.arange(self.features)  # (n, F): of a bin among all
         self.out = np.zeros(loss.start.shape)
-        self.trees: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        self.depth = DEPTHS[len(codes) >= ENOUGH]
+        self.trees: list[list[np.ndarray]] = []
 
     def forest(self, rounds: int) -> Forest:
         trees = self.trees[:rounds]
         if trees:
-            return Forest(*(np.stack(part) for part in zip(*trees, strict=True)))
-        nodes, outputs = 2**DEPTH - 1, self.out.shape[1]
+            return Forest(*(np.stack([tree[part] for tree in trees]) for part in range(3)))
+        nodes, outputs = 2**self.depth - 1, self.out.shape[1]
         empty = np.zeros((0, nodes), np.int64)
         return Forest(empty, empty, np.zeros((0, nodes + 1, outputs)))
 
@@ -174,21 +177,23 @@ class _Growing:
         features, cuts = [], []
         every = np.arange(len(self.codes))
         part = slice(None) if len(self.rows) < MANY else slice(len(self.trees) % 2, None, 2)
-        for layer in range(DEPTH):
+        for layer in range(self.depth):
             at = node[self.rows][part] - (2**layer - 1)
             feature, cut = self._best(self.places[part], at, 2**layer, own_slope[part], own_curve[part])
             features.append(feature)
             cuts.append(cut)
             at = node - (2**layer - 1)
             node = 2 * node + 1 + (self.codes[every, feature[at]] > cut[at])
-        leaf = node - (2**DEPTH - 1)
+        leaf = node - (2**self.depth - 1)
         sums = [
-            np.stack([np.bincount(leaf[self.rows], part[:, c], 2**DEPTH) for c in range(part.shape[1])], 1)
+            np.stack(
+                [np.bincount(leaf[self.rows], part[:, c], 2**self.depth) for c in range(part.shape[1])], 1
+            )
             for part in (own_slope, own_curve)
         ]
         value = RATE * sums[0] / (sums[1] + RIDGE)
         self.out += value[leaf]
-        self.trees.append((np.concatenate(features), np.concatenate(cuts), value))
+        self.trees.append([np.concatenate(features), np.concatenate(cuts), value])
 
     def _best(
         self, places: np.ndarray, node: np.ndarray, nodes: int, slope: np.ndarray, curve: np.ndarray

@@ -1,5 +1,5 @@
-"""L-BFGS, uphill: a few dozen numbers, an objective of milliseconds. torch.optim's would load torch's compiler,
-which takes longer than all of it."""
+"""L-BFGS, uphill: a few dozen numbers, an objective of milliseconds. torch.optim's would load torch's
+compiler, which takes longer than all of it."""
 
 from __future__ import annotations
 

@@ -1,24 +1,25 @@
-"""The correction of linear answers by boosted trees: from rows that are kept, honest, and only as far as it helps.
+"""The correction of linear answers by boosted trees: from rows that are kept, and only as far as it helps.
 
-Trees see a row's inputs and what its task's weights say of it, had they not seen it (leave-one-out, which
-follows from the posterior). So they learn what is the same beyond the linear in all tasks, and may bend a task's
-own answer; and they serve tasks that come later.
+Trees see a row's inputs, what its task's weights say of it, and of the middle of all inputs, both without
+the row's fold. So they learn what is the same beyond the linear in all tasks, may bend a task's own answer,
+tell tasks of high level from those of low, and serve tasks that come later.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from piaget.prior.boosting import FOLDS, ClassLoss, Correction, Loss, boost
-from piaget.prior.gaussian import Posterior
+from piaget.prior.boosting import FOLDS, ClassLoss, Loss, boost
+from piaget.prior.gaussian import Quadratic, infer, task_posterior
 from piaget.prior.knowledge import Knowledge
-from piaget.prior.labels import misses
+from piaget.prior.labels import expand
+from piaget.prior.likelihoods import LabelTerms
 
 LEAST_ROWS, MOST_ROWS = 200, 20_000  # that trees are learned from
 GROWTH = 2.0  # trees are learned anew when there are that many times as many rows
@@ -34,57 +35,86 @@ def moderated(logits: Tensor, variance: Tensor) -> Tensor:
     return logits / (1 + math.pi * variance / 8).sqrt()
 
 
-def without_itself(
-    known: Knowledge, features: Tensor, y: Tensor, belief: Posterior, log_noise: float
-) -> Tensor:
-    """What each of a task's rows would be told if it had not been learned from: (n, C)."""
-    out, variance = features @ belief.mean.mT, spread_of(features, belief.covariance)
-    if known.form.kind == "regression":
-        used = (variance / math.exp(log_noise)).clamp(max=0.95)
-        return y[:, None] - (y[:, None] - out) / (1 - used)
-    miss, curve = misses(out, y)
-    left = 1 - (variance * curve).clamp(max=0.95)
-    return moderated(out - variance * miss / left, variance / left)
+class Told(NamedTuple):
+    """Rows of all tasks that are kept, and what the linear model says of each without its fold."""
+
+    x: Tensor  # (n, inputs)
+    y: Tensor  # (n,) as standardised
+    out: Tensor  # (n, C)
+    level: Tensor  # (n, C): and of the middle of all inputs, in the row's task
+    weight: Tensor  # (n,): one over a regression's noise
+    fold: Tensor  # (n,)
+
+
+def told(known: Knowledge) -> Told:
+    """By the posterior without the fold: for a regression, exactly what would be said if these rows of all
+    tasks had not been there (components and noise as they are).
+
+    Leaving out single rows would not do: among rows with the same inputs, what is said without a row tells
+    that row's own value, and trees find out.
+    """
+    frame, terms = known.standard_frame, known.likelihoods.terms
+    records, noises = list(known.records.values()), [known.structures[n].log_noise for n in known.records]
+    features = [frame.features(record.x) for record in records]
+    y = [frame.targets(record.y) for record in records]
+    folds = [(torch.arange(len(one)) + number) % FOLDS for number, one in enumerate(y)]
+    out = [torch.zeros(len(one), known.form.outputs, dtype=torch.float64) for one in y]
+    level = [torch.zeros_like(one) for one in out]
+    for k in range(FOLDS):
+        left = [part.clone() for part in terms]
+        for t, (rows, own) in enumerate(zip(folds, y, strict=True)):
+            gone = _term(known, features[t][rows == k], own[rows == k], noises[t], t)
+            for part, less in zip(left, gone, strict=True):
+                part[t] -= less
+        root = known.components.root
+        found = infer(Quadratic(*left), root, known.components.width)
+        belief = task_posterior(Quadratic(*left), root, found.mu, found.messages)
+        for t, rows in enumerate(folds):
+            some = features[t][rows == k]
+            said = some @ belief.mean[t].mT
+            if known.form.classes:
+                said = moderated(said, spread_of(some, belief.covariance[t]))
+            out[t][rows == k] = said
+            level[t][rows == k] = belief.mean[t][:, 0]
+    weight = [torch.full((len(one),), math.exp(-noise)) for one, noise in zip(y, noises, strict=True)]
+    return Told(
+        torch.cat([record.x for record in records]).double(), *map(torch.cat, (y, out, level, weight, folds))
+    )
+
+
+def _term(known: Knowledge, features: Tensor, y: Tensor, log_noise: float, task: int) -> Quadratic:
+    """What some of a task's rows say of its weights: (C, ...)."""
+    likelihoods = known.likelihoods
+    if isinstance(likelihoods, LabelTerms):
+        found = expand(features[None], y[None], None, likelihoods.w[task][None])
+        return Quadratic(*(part[0] for part in found))
+    precision = math.exp(-log_noise)
+    nothing = torch.zeros(1, dtype=torch.float64)  # constants do not matter here
+    return Quadratic((precision * features.mT @ features)[None], (precision * features.mT @ y)[None], nothing)
 
 
 def correct(known: Knowledge) -> Knowledge:
     """With trees learned from all rows that are kept."""
-    rows = gathered(known)
-    if rows is None:
-        return replace(known, correction=None, corrected=known.rows, ratio=1.0)
-    x, y, start, weight, fold = rows
-    make = Loss if known.form.kind == "regression" else ClassLoss
-    found, said = boost(np.concatenate([x, start], 1), make(y, start, weight), fold)
-    ratio = 1.0
-    if known.form.kind == "regression" and found.rounds:
-        before, after = (weight * (y - start[:, 0] - add) ** 2 for add in (0.0, said[:, 0]))
-        ratio = float(after.mean() / max(before.mean(), 1e-300))
-    useful: Correction | None = found if found.rounds else None
-    return replace(known, correction=useful, corrected=known.rows, ratio=ratio)
-
-
-def gathered(known: Knowledge) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
-    """Inputs, targets, what rows are told without themselves, weights, folds; None if they are too few."""
-    frame = known.standard_frame
-    parts: list[tuple[Any, ...]] = []
-    for number, (name, record) in enumerate(known.records.items()):
-        if not len(record.y):
-            continue
-        features, y = frame.features(record.x), frame.targets(record.y)
-        belief = Posterior(*(part[number] for part in known.posteriors))
-        told = without_itself(known, features, y, belief, known.structures[name].log_noise)
-        count = len(record.y)
-        weight = torch.full((count,), math.exp(-known.structures[name].log_noise))
-        fold = (torch.arange(count) + number) % FOLDS
-        parts.append((record.x.double(), y, told, weight, fold))
-    if sum(len(part[1]) for part in parts) < LEAST_ROWS:
-        return None
-    x, y, told, weight, fold = (torch.cat(part).numpy() for part in zip(*parts, strict=True))
+    kept = sum(len(record.y) for record in known.records.values())
+    none = replace(known, correction=None, corrected=known.rows, ratio=1.0)
+    if kept < LEAST_ROWS:
+        return none
+    rows = [part.numpy() for part in told(known)]
+    if kept > MOST_ROWS:
+        some = np.random.default_rng(0).permutation(kept)[:MOST_ROWS]
+        rows = [part[some] for part in rows]
+    x, y, start, level, weight, fold = rows
     weight = np.clip(weight / weight.mean(), 0.1, 10)
-    if len(y) > MOST_ROWS:
-        chosen = np.random.default_rng(0).permutation(len(y))[:MOST_ROWS]
-        x, y, told, weight, fold = (part[chosen] for part in (x, y, told, weight, fold))
-    return x, y, told, weight / weight.mean(), fold
+    weight = weight / weight.mean()
+    make = ClassLoss if known.form.classes else Loss
+    found, said = boost(np.concatenate([x, start, level], 1), make(y, start, weight), fold)
+    if not found.rounds:
+        return none
+    ratio = 1.0
+    if not known.form.classes:
+        before, after = (weight * (y - start[:, 0] - add) ** 2 for add in (0.0, said[:, 0]))
+        ratio = float(after.mean() / before.mean())
+    return replace(known, correction=found, corrected=known.rows, ratio=ratio)
 
 
 def wants_trees(known: Knowledge) -> bool:

@@ -5,10 +5,10 @@
     Phi = sqrt(spread) directions     directions ~ N(0, 1)
     mu's variance = common            spread and common are a block's of features, log-normal and wide
 
-The values that maximise evidence x prior are found by L-BFGS with the exact gradient. For directions a maximum
-says little: with every direction it rises. What a direction is worth is its evidence with its own weights
-integrated out (Laplace; their curvature is that of a regression on the tasks' coordinates): one is added if
-that is higher, and left out if it is higher without.
+The values that maximise evidence x prior are found by L-BFGS with the exact gradient. For directions a
+maximum says little: with every direction it rises. What a direction is worth is its evidence with its own
+weights integrated out (Laplace; their curvature is that of a regression on the tasks' coordinates): one
+is added if that is higher, and left out if it is higher without.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How inputs become features: a constant, and the inputs, standardised.
 
-The frame is fixed by the first rows that are met, so that sums stay small. Later rows may lie elsewhere: sums are
-standardised anew, exactly, by the moments of all tasks (`Standard`) whenever components adapt.
+The frame is fixed by the first rows that are met, so that sums stay small. Later rows may lie elsewhere:
+sums are standardised anew, exactly, by the moments of all tasks (`Standard`) whenever components adapt.
 """
 
 from __future__ import annotations

@@ -59,6 +59,9 @@ class Adapted(NamedTuple):
     thorough: bool
 
 
+USUAL, NEVER = Noise(-0.7, 10.0), Adapted(0, 0, False)
+
+
 @dataclass(frozen=True, eq=False)
 class Knowledge:
     """All that is known. Made by `begin`; tasks are named."""
@@ -69,8 +72,8 @@ class Knowledge:
     structures: Mapping[str, Structure] = field(default_factory=dict)
     standard: Standard | None = None
     scales: Scales | None = None
-    noise: Noise = Noise(-0.7, 10.0)
-    adapted: Adapted = Adapted(0, 0, False)
+    noise: Noise = USUAL
+    adapted: Adapted = NEVER
     correction: Correction | None = None
     corrected: int = 0  # rows that the correction was learned from
     ratio: float = 1.0  # of the variance of a regression's errors, with the correction and without
@@ -136,7 +139,8 @@ class Knowledge:
         return Posterior(mu.mean, mu.covariance + root @ root.mT)
 
     def coordinates(self) -> dict[str, Tensor]:
-        """Each task's psi, its place along the directions that tasks share: {task: (C, k)}, expected values."""
+        """Each task's psi, its place along the directions that tasks share: {task: (C, k)}, expected
+        values."""
         found = self.inference
         miss = found.messages.linear - (found.messages.precision @ found.mu.mean.unsqueeze(-1))[..., 0]
         return dict(zip(self.records, miss @ self.components.phi, strict=True))

@@ -1,7 +1,7 @@
 """The likelihood of labels, and Laplace's approximation of it: for one logit (two classes) or softmax.
 
-With several classes, each has weights of its own, and the curvature between classes is left out; what is left is
-scaled so that it is right where all classes are equally likely. The mode does not depend on that.
+With several classes, each has weights of its own, and the curvature between classes is left out; what is
+left is scaled so that it is right where all classes are equally likely. The mode does not depend on that.
 
 Batches: features (T, n, d), labels y (T, n), mask (T, n) or None, weights w (T, C, d).
 """

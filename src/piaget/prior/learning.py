@@ -1,4 +1,5 @@
-"""Learning: a task is assimilated with components as they are; components adapt by the evidence of all tasks."""
+"""Learning: a task is assimilated with components as they are; components adapt by the evidence of all
+tasks."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from piaget.errors import TaskError, UnknownTaskError
 from piaget.prior.correcting import GROWTH, LEAST_ROWS, correct, wants_trees
 from piaget.prior.evidence import first_scales, fit, grown, pruned
 from piaget.prior.features import Moments, Standard, frame_of, standard_of
-from piaget.prior.knowledge import Adapted, Knowledge, Structure
+from piaget.prior.knowledge import USUAL, Adapted, Knowledge, Structure
 from piaget.prior.likelihoods import LabelTerms, ValueTerms
 from piaget.prior.records import Record, record_of, standardised, together, within
 
@@ -47,17 +48,15 @@ def forget(known: Knowledge, task: str) -> Knowledge:
 
 
 def anew(known: Knowledge) -> Knowledge:
-    """All that can be estimated from records, estimated from them alone, whatever their order: as if all tasks
-    had come at once. (What labels were settled about is in the records.)"""
+    """All that can be estimated from records, estimated from them alone, whatever their order: as if all
+    tasks had come at once. (What labels were settled about is in the records.)"""
     frame, _, _ = known.begun
     names = sorted(known.records)
     before = _standard({name: known.records[name] for name in names}, flags=False)
     records = {
         name: standardised(known.records[name], before) for name in names
     }  # the frame may have been gone's
-    nothing = Structure(
-        torch.zeros(known.form.outputs, frame.width, dtype=torch.float64), Knowledge.noise.level
-    )
+    nothing = Structure(torch.zeros(known.form.outputs, frame.width, dtype=torch.float64), USUAL.level)
     clean = Knowledge(
         known.form,
         before.frame(frame),

@@ -1,13 +1,14 @@
 """What is kept of a task: sums from which all else follows, and rows as far as they are wanted.
 
-A regression's sums are sufficient: rows are added to them, and nothing is lost. Labels have no such sums. Their
-rows are kept up to a limit; those beyond it are settled: their likelihood is replaced by its Gaussian
-approximation at the weights that were believed then.
+A regression's sums are sufficient: rows are added to them, and nothing is lost. Labels have no such sums.
+Their rows are kept up to a limit; those beyond it are settled: their likelihood is replaced by its
+Gaussian approximation at the weights that were believed then.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -57,15 +58,16 @@ def record_of(frame: Frame, x: Tensor, y: Tensor) -> Record:
 
 def together(old: Record, new: Record) -> Record:
     """Both tasks' rows as one task's, the new ones last; what was settled stays so."""
-    common = {
-        "n": old.n + new.n,
-        "x": torch.cat([old.x, new.x]),
-        "y": torch.cat([old.y, new.y]),
-        "moments": Moments(*(a + b for a, b in zip(old.moments, new.moments, strict=True))),
-    }
+    both: Any = replace(
+        old,
+        n=old.n + new.n,
+        x=torch.cat([old.x, new.x]),
+        y=torch.cat([old.y, new.y]),
+        moments=Moments(*(a + b for a, b in zip(old.moments, new.moments, strict=True))),
+    )
     if isinstance(old, Values) and isinstance(new, Values):
-        return replace(old, **common, gram=old.gram + new.gram, cross=old.cross + new.cross)
-    return replace(old, **common)
+        return replace(both, gram=old.gram + new.gram, cross=old.cross + new.cross)
+    return both
 
 
 def within(record: Record, frame: Frame, limit: int, weights: Tensor) -> Record:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from piaget.data.typed_data import read
-from piaget.prior.boosting import BINS, DEPTH, Correction, Forest
+from piaget.prior.boosting import BINS, DEPTHS, Correction, Forest
 from piaget.prior.evidence import Scales
 from piaget.prior.features import Frame, Moments, Standard
 from piaget.prior.gaussian import Quadratic
@@ -53,7 +53,7 @@ def _record_tree(record: Record) -> Tree:
     fields = {f.name: getattr(record, f.name) for f in dataclasses.fields(record)}
     settled = fields.pop("settled", None)
     moments = dict(fields.pop("moments")._asdict())
-    tensors = {name: value for name, value in fields.items() if isinstance(value, Tensor)}
+    tensors: Tree = {name: value for name, value in fields.items() if isinstance(value, Tensor)}
     tensors["moments"] = moments
     return tensors if settled is None else {**tensors, "settled": dict(settled._asdict())}
 
@@ -146,16 +146,18 @@ def check(known: Knowledge) -> None:
         if tuple(tensor.shape) != tuple(shape) or not bool(torch.isfinite(tensor.double()).all()):
             raise ValueError(f"{what!r} has a tensor {tuple(tensor.shape)}; expected {shape}, finite")
     if known.correction is not None:
-        _check_correction(known.correction, inputs + outputs, outputs)
+        _check_correction(known.correction, inputs + 2 * outputs, outputs)
 
 
 def _check_correction(correction: Correction, inputs: int, outputs: int) -> None:
-    nodes = 2**DEPTH - 1
+    nodes = correction.forests[0].feature.shape[-1]
+    if nodes not in (2**depth - 1 for depth in DEPTHS):
+        raise ValueError(f"the correction's trees have {nodes} nodes")
     for forest in correction.forests:
         trees = len(forest.feature)
         shapes = ((trees, nodes), (trees, nodes), (trees, nodes + 1, outputs))
         fits = all(part.shape == shape for part, shape in zip(forest, shapes, strict=True))
         if not fits or correction.edges.shape != (inputs, BINS - 1):
             raise ValueError("the correction's trees have other sizes than its inputs and outputs")
-        if trees and not (0 <= forest.feature.min() and forest.feature.max() < inputs):
+        if trees and not (forest.feature.min() >= 0 and forest.feature.max() < inputs):
             raise ValueError("the correction's trees ask for inputs that do not exist")
