@@ -31,6 +31,7 @@ from piaget.method.settings import Algorithm, Settings, resolve
 from piaget.method.structures import Structure
 from piaget.scoring.rows import EVALUATION, Row
 from piaget.scoring.scores import TaskNetwork
+from piaget.scoring.task_module import TaskModule
 from piaget.scoring.watch import OnEpoch, OnRow, Watch
 
 
@@ -229,6 +230,12 @@ class Learner:
         settings = replace(self.settings, adaptation=Frozen(), algorithm=algorithm)
         state.memory = {}
         return _learner(Learner, settings, state).learn(task, on_epoch=on_epoch)
+
+    def module(self, task: str | Task) -> TaskModule:
+        """The task's network as a plain `nn.Module`, in eval mode: `module(x)` are the probabilities of
+        `predict_proba(x, task)`, or a regression's values, for a tensor x of inputs (of a table:
+        `learner.encoding(task).encode(rows)`). `torch.export` and `torch.onnx.export` take it."""
+        return TaskModule(self._network(task)).eval()
 
     def encoding(self, task: str | Task) -> Encoding | None:
         """How rows of a table become the task's inputs, if it came from a table."""

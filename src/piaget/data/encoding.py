@@ -53,7 +53,7 @@ class Scaling:
         object.__setattr__(self, "center", center)
         object.__setattr__(self, "width", width)
 
-    def inputs(self, x: Tensor, device: str, dtype: torch.dtype) -> Tensor:
+    def inputs(self, x: Tensor, device: str | torch.device, dtype: torch.dtype) -> Tensor:
         """Whole numbers are divided; fractions are taken for divided already."""
         if self.center:  # in 64 bits: a large center would leave nothing of small differences
             center, width = (
