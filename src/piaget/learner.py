@@ -29,6 +29,7 @@ from piaget.method.expansion import NoExpansion
 from piaget.method.model import Model
 from piaget.method.settings import Algorithm, Settings, resolve
 from piaget.method.structures import Structure
+from piaget.scoring.epoch_bar import epoch_bar
 from piaget.scoring.rows import EVALUATION, Row
 from piaget.scoring.scores import TaskNetwork
 from piaget.scoring.task_module import TaskModule
@@ -69,6 +70,13 @@ class Learner:
         self.settings = resolve(structure, adaptation, algorithm, settings)
         self.state = State(torch.Generator().manual_seed(self.settings.seed))
 
+    def __repr__(self) -> str:
+        pending = f", {len(self.pending)} pending" if self.pending else ""
+        return (
+            f"{type(self).__name__}({self.settings.method}, {len(self.tasks)} tasks learned{pending}, "
+            f"{self.components} components)"
+        )
+
     @property
     def model(self) -> Model:
         """The network, without parameters."""
@@ -83,16 +91,19 @@ class Learner:
         evaluate_on: Iterable[Task] | None = None,
         every: int | None = None,
         on_epoch: OnEpoch | None = None,
+        progress: bool = False,
     ) -> list[Row]:
         """Learns a task, and returns record rows.
 
         The first `initial_tasks` tasks are pending until the last of them arrives; then all are
         initialized together. When the task is done (and every `every` epochs, if given), the
         learner is evaluated on those tasks of `evaluate_on` that it knows (by default, on what
-        was just learned). Interrupted, call it again with the same task to carry on.
+        was just learned). Interrupted, call it again with the same task to carry on. `progress` shows a
+        bar of epochs.
         """
-        with self.busy():
-            return advance([self.learning(task, evaluate_on=evaluate_on, every=every, on_epoch=on_epoch)])[0]
+        bar = epoch_bar(on_epoch) if progress else contextlib.nullcontext(on_epoch)
+        with self.busy(), bar as told:
+            return advance([self.learning(task, evaluate_on=evaluate_on, every=every, on_epoch=told)])[0]
 
     @contextlib.contextmanager
     def busy(self) -> Iterator[None]:

@@ -45,6 +45,12 @@ def as_frame(table: Any) -> Any:
     return frame.set_axis([str(name) for name in frame.columns], axis=1)
 
 
+def as_given(frame: Any, given: Any) -> Any:
+    """A pandas DataFrame as a table of the library that `given` is of, if that is polars."""
+    library = type(given).__module__.partition(".")[0]
+    return need("polars", "its tables").from_pandas(frame) if library == "polars" else frame
+
+
 def as_dates(values: Any) -> Any:
     """A pandas column of dates, or of texts like 2021-03-04, as times; what is none is missing."""
     pandas = need("pandas", "tables")

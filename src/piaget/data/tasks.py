@@ -68,7 +68,10 @@ class Task:
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{len(split)} {name}" for name, split in self.splits())
-        return f"Task({self.name!r}, {self.kind}, inputs {self.input_shape}, {sizes} samples)"
+        names = self.labels if self.labels is not None else range(self.classes)
+        listed = ", ".join(map(repr, names[:5])) + ", ..." * (self.classes > 5)
+        kind = f"{self.kind}: {listed}" if self.classes else self.kind
+        return f"Task({self.name!r}, {kind}; inputs {self.input_shape}; {sizes} samples)"
 
     def fingerprint(self) -> str:
         """A hash of all that the task is, beside its name and stream: with the same one, it is the same.

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from piaget.data.arrays import is_measured
-from piaget.data.columns import as_numbers, as_text, as_texts, check_cells, read_table, tidied
+from piaget.data.columns import as_given, as_numbers, as_text, as_texts, check_cells, read_table, tidied
 from piaget.data.encoding import Column, Encoding, Scaling
 from piaget.data.plain import Fractions, check_fractions, check_seed, shown
 from piaget.data.tasks import KINDS, Kind, Task, split_rows, standardized
@@ -129,7 +129,7 @@ def from_table(
 
 def predict_table(learner: Learner, rows: Any) -> Any:
     """A DataFrame of the rows (a table or its path) with one more column: the prediction by the task of
-    each row's group."""
+    each row's group. Of polars, if the rows are."""
     encoding = next((e for e in map(learner.encoding, learner.tasks) if e is not None), None)
     if encoding is None:
         raise DataError("the learner has learned no task from a table: it has no columns to go by")
@@ -155,7 +155,7 @@ def predict_table(learner: Learner, rows: Any) -> Any:
     for group in dict.fromkeys(groups):
         if group not in unknown:
             answers[groups == group] = learner.predict(frame[groups == group], group)
-    return frame.assign(**{name: answers}).infer_objects()
+    return as_given(frame.assign(**{name: answers}).infer_objects(), rows)
 
 
 def _names(what: str, columns: Any) -> list[str]:
