@@ -173,7 +173,12 @@ def as_features(name: str, split: str, x: Any) -> Tensor:
         )
     if tensor.dtype == torch.uint8:  # integer images stay bytes until they are used
         return tensor
-    return tensor.to(torch.float64 if tensor.dtype == torch.float64 else torch.float32, copy=True)
+    whole = not tensor.is_floating_point() and tensor.numel() > 0
+    exact = (
+        whole and max(abs(int(tensor.max())), abs(int(tensor.min()))) > 2**24
+    )  # more than 32 bits tell apart
+    double = tensor.dtype == torch.float64 or exact
+    return tensor.to(torch.float64 if double else torch.float32, copy=True)
 
 
 def infer_kind(targets: list[np.ndarray], classes: int | None) -> Kind:

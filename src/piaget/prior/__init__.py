@@ -36,6 +36,7 @@ __all__ = [
     "describe",
     "forget",
     "learn",
+    "module",
     "probabilities",
     "restore",
     "settled",

@@ -14,7 +14,7 @@ from piaget.scoring.watch import EpochReport, OnEpoch
 
 @contextlib.contextmanager
 def epoch_bar(on_epoch: OnEpoch | None) -> Iterator[OnEpoch]:
-    """Inside, the function that it gives moves the bar (on stderr, or in a notebook), then calls `on_epoch`."""
+    """Inside, the function that it gives moves the bar (on stderr, or in a notebook) and calls `on_epoch`."""
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, console=Console(stderr=True)) as bar:
 
