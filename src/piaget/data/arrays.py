@@ -173,11 +173,9 @@ def as_features(name: str, split: str, x: Any) -> Tensor:
         )
     if tensor.dtype == torch.uint8:  # integer images stay bytes until they are used
         return tensor
-    whole = not tensor.is_floating_point() and tensor.numel() > 0
-    exact = (
-        whole and max(abs(int(tensor.max())), abs(int(tensor.min()))) > 2**24
-    )  # more than 32 bits tell apart
-    double = tensor.dtype == torch.float64 or exact
+    double = tensor.dtype == torch.float64
+    if not tensor.is_floating_point() and tensor.numel():  # whole numbers beyond 2^24: 32 bits skip some
+        double = float(tensor.double().abs().max()) > 2**24
     return tensor.to(torch.float64 if double else torch.float32, copy=True)
 
 
