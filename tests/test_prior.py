@@ -189,8 +189,8 @@ def test_appraisal_tells_a_task_of_another_kind():
 
 @pytest.mark.parametrize(("kind", "classes"), KINDS)
 def test_saved_and_restored(kind, classes):
-    data = made(kind, rows=120, bent=3.0)
-    known = prior.settled(learned(data, kind, classes, rows=100))
+    data = made(kind, tasks=3, rows=300, bent=4.0)
+    known = prior.settled(learned(data, kind, classes, rows=280))
     assert known.correction is not None
     plain, tree = prior.describe(known)
     again = prior.restore(json.loads(json.dumps(plain)), tree)
@@ -203,7 +203,7 @@ def test_saved_and_restored(kind, classes):
 
 
 def test_damaged_files_are_refused():
-    known = prior.settled(learned(made("binary", rows=120, bent=3.0), "binary"))
+    known = prior.settled(learned(made("binary", tasks=3, rows=300, bent=4.0), "binary"))
     plain, tree = prior.describe(known)
     with pytest.raises(ValueError, match="frame"):
         prior.restore(plain, {name: part for name, part in tree.items() if name != "frame"})

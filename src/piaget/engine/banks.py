@@ -31,12 +31,13 @@ class Size(NamedTuple):
     slots: int  # for components
     outputs: int  # columns
     features: int  # of inputs whose encoder learns
+    past: int  # the same of past tasks: those of few stored samples are fewer
 
     @classmethod
     def of(cls, sizes: Sequence[Size]) -> Size:
         """For all of them, and a little more: so that few different forms occur, and are compiled."""
-        slots, outputs, features = (max(needed) for needed in zip(*sizes, strict=True))
-        return cls(rounded(slots, 4), outputs, rounded(features, 4))
+        slots, outputs, features, past = (max(needed) for needed in zip(*sizes, strict=True))
+        return cls(rounded(slots, 4), outputs, rounded(features, 4), rounded(past, 4))
 
 
 def used_features(x: Tensor, features: Tensor | None, size: int) -> Tensor:

@@ -93,11 +93,12 @@ class Layout:
         records = state.records.values() if stage.samples else [data.record for data in stage.data]
         widths = [record.outputs for record in records]
         columns = stage.settings.model.columns(state.shared.decoder)
-        learned = list(self.features)
+        features = max(0 if f is None else len(f) for f in self.features)
+        past = 0
         if "past encoder" in stage.trained:
-            learned += [stage.past_features(stored) for stored in stage.replay]
-        features = max(0 if f is None else len(f) for f in learned)
-        return Size(state.k, max([*widths, columns or 0]), features)
+            learned = (stage.past_features(stored) for stored in stage.replay)
+            past = max(0 if f is None else len(f) for f in learned)
+        return Size(state.k, max([*widths, columns or 0]), max(features, past), past)
 
     # --- as tensors -------------------------------------------------------------------------------
 
@@ -255,7 +256,7 @@ class Layout:
     def _sized_past(self, stored: Stored, params: TaskParams, size: Size) -> TaskParams:
         """A past task's parameters, or moments of them, in this size."""
         features = self.stage.past_features(stored) if "past encoder" in self.stage.trained else None
-        return self._sized(params, features, size)
+        return self._sized(params, features, size._replace(features=size.past))
 
     def _form(self, record: TaskRecord) -> tuple[Any, ...]:
         """What samples of one part have in common."""

@@ -121,14 +121,19 @@ class BatchLoss:
             return rows.h
         h, then = self.model.encode(params.encoder, rows.x), rows.h
         if past is not None and rows.task is not None:
-            every = torch.func.vmap(self.model.encode, (0, None))(past, rows.x)  # (T, B, *shape)
-            own = own_rows(rows.task, every).T
+            every = torch.func.vmap(self.model.encode, (0, None))(past, self._seen(past, rows.x))
+            own = own_rows(rows.task, every).T  # (T, B)
             then = (every * own.view(*own.shape, *(1,) * (every.ndim - 2))).sum(0)
         # Else samples of past tasks are stored encoded, or all tasks share one encoder.
         if then is None or rows.task is None:
             return h
         current = (rows.task == 0).view(-1, *(1,) * (h.ndim - 1))
         return torch.where(current, h, then)
+
+    def _seen(self, past: Tensors, x: Tensor) -> Tensor:
+        """Those features of inputs (B, ...) that the encoders of past tasks learn from come first."""
+        weight = self.model.encoder.feature_weight
+        return x if weight is None else x.flatten(1)[:, : past[weight].shape[1]]
 
 
 def check_hook(part: object, hook: str, given: object, expected: Tensors) -> None:

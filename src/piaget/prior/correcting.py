@@ -22,7 +22,8 @@ from piaget.prior.labels import expand
 from piaget.prior.likelihoods import LabelTerms
 
 LEAST_ROWS, MOST_ROWS = 200, 20_000  # that trees are learned from
-GROWTH = 2.0  # trees are learned anew when there are that many times as many rows
+GROWTH = 2.0  # trees are learned anew when there are that many times as many rows,
+SOON = 4000  # as long as that takes a second or so; then only when knowledge is settled
 
 
 def spread_of(features: Tensor, covariance: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from piaget.errors import TaskError, UnknownTaskError
-from piaget.prior.correcting import GROWTH, LEAST_ROWS, correct, wants_trees
+from piaget.prior.correcting import GROWTH, LEAST_ROWS, SOON, correct, wants_trees
 from piaget.prior.evidence import first_scales, fit, grown, pruned
 from piaget.prior.features import Moments, Standard, frame_of, standard_of
 from piaget.prior.knowledge import USUAL, Adapted, Knowledge, Structure
@@ -88,7 +88,8 @@ def _added(known: Knowledge, task: str, x: Tensor, y: Tensor) -> Knowledge:
     if _due(known):
         known = adapt(known) if len(known.records) <= MANY else adapt(known, thorough=False)
     known = _trimmed(known, task)
-    if wants_trees(known) and known.rows >= GROWTH * max(known.corrected, LEAST_ROWS / GROWTH):
+    least = max(GROWTH * known.corrected, LEAST_ROWS)
+    if wants_trees(known) and least <= known.rows <= SOON:
         known = correct(known)
     return known
 

@@ -111,12 +111,12 @@ class Contents:
                 pairs.append((ours, theirs, replace(test, p=p)))
         return pairs
 
-    def mean_curves(self, group: Group) -> pd.DataFrame:
-        """Scores of the j-th task (columns) against epochs of the stream (index), mean of seeds, smoothed."""
+    def mean_curves(self, group: Group, smooth: bool = True) -> pd.DataFrame:
+        """Scores of the j-th task (columns) against epochs of the stream (index), mean over seeds."""
         lengths = {run.name: self.epochs_of(run) for run in group.counted}
         lines = metrics.epochs_of_stream(pd.concat([self.of(name) for name in lengths]), lengths)
         curves = lines.pivot_table(index="at", columns="j", values="value", aggfunc="mean")
-        return _smoothed(curves) * group.unit
+        return (_smoothed(curves) if smooth else curves) * group.unit
 
     def epochs_of(self, run: ReportedRun) -> list[int]:
         """How many epochs each trained task took, as far as its rows tell; the last one may be unfinished."""

@@ -46,7 +46,7 @@ class Describer:
         )
         return data.ReportData(
             title=title,
-            date=datetime.date.today().isoformat(),
+            date=_today().isoformat(),
             version=piaget.__version__,
             command=command,
             notes=list(contents.results.notes),
@@ -107,7 +107,7 @@ class Describer:
             status=run.status,
             counted=run in group.counted,
             folder=str(run.folder),
-            link=_link(run.folder / "run.json", self.place),
+            link=_link(run.disk.file, self.place),
             command=run.command,
             reference=contents.positions.get(contents.references.get(run.name, "")),
             configuration=run.configuration,
@@ -212,6 +212,14 @@ class Describer:
             stream=[stream for stream, _ in about],
             method=[method for _, method in about],
         )
+
+
+def _today() -> datetime.date:
+    """Or the day that is given for files that are to come out the same on any day (SOURCE_DATE_EPOCH)."""
+    given = os.environ.get("SOURCE_DATE_EPOCH", "")
+    if not given.isdecimal():
+        return datetime.date.today()
+    return datetime.datetime.fromtimestamp(int(given), datetime.UTC).date()
 
 
 def _cell_data(cell: Cell) -> data.CellData:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import itertools
 import re
 import warnings
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ from matplotlib.figure import Figure
 from piaget.errors import SettingError
 from piaget.files import write_atomically
 from piaget.report import pixels
+from piaget.report.against import against
 from piaget.report.contents import Contents
 from piaget.report.describe import Describer
 from piaget.report.explorer import explore
@@ -33,27 +35,38 @@ def report(
     title: str,
     command: str,
     data_dir: str | None = None,
+    others: Sequence[Path] = (),
+    drawn: bool = True,
     say: Say = lambda _: None,
 ) -> tuple[list[Table], list[str]]:
-    """Writes the report of all runs in these folders; returns its tables and its notes."""
+    """Writes the report of all runs in these folders; returns its tables and its notes.
+
+    others: folders of other results of the same experiments, which they are compared with; drawn: are there
+    figures as files?
+    """
     if out.exists() and not out.is_dir():
         raise SettingError(f"--out {out} is a file; expected a folder, or a name for a new one")
     say("reading runs")
     results = read(folders)
     contents = Contents(results)
     all_tables = tables(contents)
+    if others:
+        compared = against(contents, Contents(read(others)))
+        if compared.rows:
+            all_tables.append(compared)
+        else:
+            results.notes.append("nothing was run in both places with the same settings")
     for table in all_tables:
         for ending, form in FORMS.items():
             _write(out / "tables" / f"{_plain(table.name)}.{ending}", form(table).encode())
     _write(out / "tables.md", "\n".join(map(as_markdown, all_tables)).encode())
-    say("drawing figures")
     for old in (*(out / "figures").glob("*.svg"), *(out / "figures").glob("*.pdf")):
         old.unlink()  # of runs that may not be there any more
-    for name, figure in figures(contents):
-        _save(figure, out / "figures" / _plain(name))
+    if drawn:
+        say("drawing figures")
+        for name, figure in itertools.chain(figures(contents), pixels.figures(contents.groups, data_dir)):
+            _save(figure, out / "figures" / _plain(name))
     say("exploring components")
-    for name, figure in pixels.figures(contents.groups, data_dir):
-        _save(figure, out / "figures" / _plain(name))
     explorers = explore(contents, data_dir, results.notes)
     data = Describer(contents, out).report(all_tables, explorers, title=title, command=command)
     _write(out / "report.html", page(data).encode())
