@@ -137,7 +137,8 @@ def rarer_is_better(selection: Selection) -> Iterator[Comparison]:
                         by_seed.setdefault(seed, []).append((math.log10(every), value))
             most = max(map(len, by_seed.values()), default=0)
             whole = [points for _, points in sorted(by_seed.items()) if len(points) == most >= 3]
-            slopes = tuple(float(np.polyfit(*np.array(points).T, 1)[0]) for points in whole)
+            lines = ([list(axis) for axis in zip(*points, strict=True)] for points in whole)
+            slopes = tuple(float(np.polyfit(x, y, 1)[0]) for x, y in lines)
             if slopes:
                 yield Comparison(f"{stream}: ER {Side('er', algorithm).label}", slopes, reduced)
 

@@ -133,9 +133,13 @@ class Contents:
 
     def weights(self, run: str) -> dict[str, np.ndarray]:
         """Each task's structure (components, depths), in the order of the stream."""
-        structures = {}
-        for task, lines in self.of(run, metrics.structures).groupby("evaluated", sort=False):
-            weights = lines.pivot(index="component", columns="depth", values="value").to_numpy()
+        structures, lines = {}, self.of(run, metrics.structures)
+        codes, tasks = pd.factorize(lines["evaluated"])
+        component, depth = lines["component"].to_numpy(), lines["depth"].to_numpy()
+        values = lines["value"].to_numpy()
+        for code, task in enumerate(tasks):
+            own = codes == code
+            weights = filled(component[own], depth[own], values[own])
             if np.isfinite(weights).all():  # else it diverged
                 structures[str(task)] = weights
         return structures
@@ -145,6 +149,17 @@ class Contents:
         tried = self.of(run, metrics.candidates)
         kept = [list(tasks).index(task) for task in tried[tried["kept"]]["trained"] if task in tasks]
         return [-1] * (components - len(kept)) + kept
+
+
+def filled(
+    rows: np.ndarray, columns: np.ndarray, values: np.ndarray, shape: tuple[int, int] | None = None
+) -> np.ndarray:
+    """A matrix with these values at these places, and nan elsewhere: much faster than pivot tables of pandas,
+    of which a report of thousands of runs would need hundreds of thousands."""
+    size = shape or (int(rows.max(initial=-1)) + 1, int(columns.max(initial=-1)) + 1)
+    matrix = np.full(size, np.nan)
+    matrix[rows, columns] = values
+    return matrix
 
 
 def mean_use(weights: np.ndarray) -> np.ndarray:
