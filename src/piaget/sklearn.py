@@ -259,8 +259,8 @@ class LifelongClassifier(ClassifierMixin, _Lifelong):  # type: ignore[misc]
 class LifelongRegressor(RegressorMixin, _Lifelong):  # type: ignore[misc]
     """Values of rows that belong to groups: see `LifelongClassifier`, whose parameters it has.
 
-    For a regression, all is exact: rows that come later change what is known as if they had been there at
-    once.
+    What is kept of a regression are exact sums, to which rows that come later are added; what groups have in
+    common is estimated from them anew, and may differ slightly from what one `fit` finds.
     """
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
