@@ -75,6 +75,11 @@ def rows_of(
     return rows
 
 
+def constant(level: float) -> Score:
+    """The same for all tasks, at all times."""
+    return lambda i, j: level
+
+
 def write_run(
     out: Path,
     stream: str,

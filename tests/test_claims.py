@@ -10,7 +10,7 @@ from piaget.report.contents import Contents
 from piaget.report.reading import read
 from piaget.report.selection import Selection
 from piaget.report.tables import tables
-from tests.made_runs import write_run
+from tests.made_runs import constant, write_run
 
 OBJECTS = "objects-random"
 
@@ -29,8 +29,7 @@ def write(out, stream, levels, seeds=5, **more):
     """levels: {method: accuracy}"""
     for method, level in levels.items():
         for seed in range(seeds):
-            at = level + noise(seed, method)
-            write_run(out, stream, method, seed, lambda i, j, at=at: at, **more)
+            write_run(out, stream, method, seed, constant(level + noise(seed, method)), **more)
 
 
 def selection_of(folder):
@@ -164,9 +163,8 @@ def test_number_of_components(tmp_path):
     for seed in range(5):
         for base, kept in {"fm": [4, 5, 6, 7], "er": [4 + seed % 2]}.items():
             level = (0.95 if base == "fm" else 0.9) + noise(seed, base)
-            more = {"tasks": 8, "kept": kept}
-            score = lambda i, j, at=level: at  # noqa: E731
-            write_run(tmp_path, "mnist", f"soft-ordering/{base}/dynamic", seed, score, **more)
+            method = f"soft-ordering/{base}/dynamic"
+            write_run(tmp_path, "mnist", method, seed, constant(level), tasks=8, kept=kept)
     found = claim("When FM was allowed").check(selection_of(tmp_path))
     assert (found.verdict, len(found.comparisons)) == (HOLDS, 2)
     assert sorted(one.mean for one in found.comparisons) == pytest.approx([3, 5], abs=0.2)
