@@ -61,6 +61,15 @@ ALL = (
         f"run digits {SMALL} --structure monolithic --adaptation ewc --algorithm no-components",
     ),
     Scenario(
+        "no components, past encoders learn, er",
+        f"run digits {SMALL} --adaptation er --algorithm no-components --encoder learned",
+    ),
+    Scenario(
+        "no components, past frozen, er as the authors weigh it",
+        f"run digits {SMALL} --adaptation er-diluted --algorithm no-components-frozen --encoder learned",
+    ),
+    Scenario("tasks alone", f"run digits {SMALL} --structure alone --algorithm alone --encoder learned"),
+    Scenario(
         "convolutional components",
         "run digits --option tasks=5 --option train_size=24 --epochs 3 --every 1 --quiet --components conv"
         " --encoder none --set channels=4 --set depth=2 --set initial_components=2",
