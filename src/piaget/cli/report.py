@@ -13,7 +13,7 @@ from piaget.cli.common import add_data_dir, print_table
 if TYPE_CHECKING:
     from piaget.report.forms import Table
 
-SHOWN = ("summary", "final", "transfer", "components")  # in the terminal; all are in the files
+SHOWN = ("summary", "final", "transfer", "components", "models")  # in the terminal; all are in the files
 
 
 def add(commands: Any) -> None:
@@ -65,11 +65,12 @@ def _report(options: argparse.Namespace) -> int:
     )
     if not options.quiet:
         for table in tables:
-            if options.all or table.name in SHOWN:
+            if options.all or table.name.split(" ")[0] in SHOWN:
                 _show(table)
         for note in notes:
             print(f"piaget: note: {note}", file=sys.stderr)
-        print(f"Tables: {out / 'tables'}  Figures: {out / 'figures'}")
+        figures = f"  Figures: {out / 'figures'}" if any((out / "figures").glob("*")) else ""
+        print(f"Tables: {out / 'tables'}{figures}")
     print(f"Report: {out / 'report.html'}")
     return 0
 

@@ -42,7 +42,7 @@ def map_of(learner: PriorLearner) -> MapData | None:
 def _near(tasks: list[str], shared: Tensor) -> list[list[str]]:
     """Of each task, those whose shared weights are nearest."""
     distances = torch.cdist(shared, shared).fill_diagonal_(torch.inf)
-    order = distances.argsort(1, stable=True)[:, : min(NEAR, len(tasks) - 1)]
+    order = distances.argsort(dim=1, stable=True)[:, : min(NEAR, len(tasks) - 1)]
     return [[tasks[i] for i in row] for row in order.tolist()]
 
 
