@@ -166,8 +166,7 @@ interface CoverageData {
 }
 interface DirectionData {
   share: number;
-  more: (string)[];
-  less: (string)[];
+  words: (string)[];
 }
 interface MapData {
   groups: (string)[];

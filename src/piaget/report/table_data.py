@@ -64,12 +64,11 @@ class CoverageData(TypedDict):
 
 
 class DirectionData(TypedDict):
-    """A direction in which groups differ: the share of all shared differences, and what counts more
-    or less along it."""
+    """A direction in which groups differ: its share of all shared differences, and what is otherwise the
+    farther a group lies along it."""
 
     share: float
-    more: list[str]
-    less: list[str]
+    words: list[str]
 
 
 class MapData(TypedDict):

@@ -115,9 +115,9 @@ def describe(run: ReportedRun, several: bool = False) -> data.OwnRunData:
         bins=[_bin(one) for one in found["reliability"]],
         calibration_error=_last(rows, "calibration error"),
         coverage=_coverage(found, rows),
-        map=None if learner is None else map_of(learner),
+        map=None if learner is None else map_of(learner, target),
         columns=_columns(found if learner is None else {"columns": columns_of(learner)}),
-        unit=UNITS[found["kind"]].format(positive or target),
+        unit=UNITS[found["kind"]].format(f"{target}={positive}" if positive else target),
         trees=learner is not None and learner.known.correction is not None,
         arrivals=_arrivals(rows, metrics, gone),
     )

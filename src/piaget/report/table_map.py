@@ -13,8 +13,8 @@ NEAR = 3  # groups that are named as like another
 NAMED, CLEAR = 4, 0.35  # inputs that a direction is told by, at most; compared with its strongest one
 
 
-def map_of(learner: PriorLearner) -> MapData | None:
-    """None: groups share nothing in which they differ, or there are too few of them."""
+def map_of(learner: PriorLearner, target: str) -> MapData | None:
+    """target: what a regression's values are called. None: groups share nothing in which they differ, or there are too few of them."""
     known = learner.known
     if learner.components == 0 or len(known.tasks) < 3:
         return None
@@ -30,12 +30,12 @@ def map_of(learner: PriorLearner) -> MapData | None:
     strongest = right.abs().argmax(1, keepdim=True)
     sign = right.gather(1, strongest)[:, 0].sign()
     places, loadings = left * size * sign, right * sign[:, None]
-    names = _names(learner)
+    subjects = _subjects(learner, target)
     return MapData(
         groups=list(known.tasks),
         places=[[round(value, 4) for value in place] for place in places[:, kept].tolist()],
         near=_near(known.tasks, shared),
-        directions=[_direction(shares[i].item(), loadings[i], names) for i in kept],
+        directions=[_direction(shares[i].item(), loadings[i], learner, subjects) for i in kept],
     )
 
 
@@ -46,20 +46,29 @@ def _near(tasks: list[str], shared: Tensor) -> list[list[str]]:
     return [[tasks[i] for i in row] for row in order.tolist()]
 
 
-def _names(learner: PriorLearner) -> list[str]:
-    """Of all weights, (C d) of them: the level, and the inputs; for each class, if there are many."""
-    encoding = learner.encoding()
-    count = torch.Size(learner.common.input_shape).numel()
-    inputs = encoding.inputs if encoding is not None else [f"input {i}" for i in range(count)]
-    names = ["the level", *inputs]
-    if len(learner.labels) <= 2:
-        return names
-    return [f"{name} for {label}" for label in learner.labels for name in names]
+def _subjects(learner: PriorLearner, target: str) -> list[str]:
+    """What each output (C of them) is about."""
+    labels = [str(label) for label in learner.labels]
+    return labels[1:] if len(labels) == 2 else labels or [target]
 
 
-def _direction(share: float, loadings: Tensor, names: list[str]) -> DirectionData:
+def _direction(share: float, loadings: Tensor, learner: PriorLearner, subjects: list[str]) -> DirectionData:
+    """loadings: (C d,), the weights of the direction."""
+    encoding, d = learner.encoding(), loadings.numel() // len(subjects)
+    inputs = encoding.inputs if encoding is not None else [f"input {i}" for i in range(d - 1)]
     values, order = loadings.abs().sort(descending=True, stable=True)
-    named = [i for value, i in zip(values.tolist(), order.tolist(), strict=True) if value >= CLEAR * values[0]]
-    more = [names[i] for i in named[:NAMED] if loadings[i] > 0]
-    less = [names[i] for i in named[:NAMED] if loadings[i] < 0]
-    return DirectionData(share=round(share, 4), more=more, less=less)
+    words = []
+    for i in order[values >= CLEAR * values[0]][:NAMED].tolist():
+        subject, more = subjects[i // d], bool(loadings[i] > 0)
+        words.append(_told(subject, inputs[i % d - 1] if i % d else None, more, bool(learner.labels)))
+    return DirectionData(share=round(share, 4), words=words)
+
+
+def _told(subject: str, name: str | None, more: bool, is_class: bool) -> str:
+    """name: an input's; None: of the level."""
+    if name is None:
+        now = ("more frequent" if more else "rarer") if is_class else ("higher" if more else "lower")
+        return f"{subject} is {now}"
+    if is_class:
+        return f"{name} speaks more {'for' if more else 'against'} {subject}"
+    return f"{name} {'raises' if more else 'lowers'} {subject} more"

@@ -52,7 +52,7 @@ function drawPairs(panels) {
 // --- calibration ---
 
 function drawBins(panels) {
-  const of = run.positive ? `rows that are ${run.positive}` : "rows whose predicted class is right";
+  const of = run.positive ? `rows with ${run.target}=${run.positive}` : "rows whose predicted class is right";
   const chart = square(panels, `Share of ${of}, against the predicted probability`, 380);
   const marks = ["0", "0.2", "0.4", "0.6", "0.8", "1"].map((text) => ({ value: Number(text), text }));
   chart.xAxis([0, 1], "predicted probability", { marks });
@@ -110,7 +110,8 @@ function drawColumns(panels) {
   const [step, top] = [24, 8];
   const height = top + step * shownColumns.length + 40;
   const chart = new Chart(`${run.unit}, by column`, { width, height, left: names, right: 14, top, bottom: 40 });
-  chart.xAxis(extent(shownColumns.flatMap(({ common, differs }) => [common - differs, common + differs, 0])), run.unit);
+  const domain = extent(shownColumns.flatMap(({ common, differs }) => [common - differs, common + differs, 0]));
+  chart.xAxis(domain, run.unit, { marks: ticks(domain, (chart.right - chart.left) / 50) });
   chart.add("line", { class: "zero", x1: chart.x(0), x2: chart.x(0), y1: chart.top, y2: chart.bottom });
   shownColumns.forEach(({ name, common, differs }, i) => {
     const y = top + step * (i + 0.5);

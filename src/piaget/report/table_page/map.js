@@ -17,14 +17,6 @@ function nameMarks(chart, points) {
   }
 }
 
-/** In words: what counts more and less along a direction. @param {DirectionData} direction */
-function directionWords({ more, less }) {
-  const parts = [];
-  if (more.length) parts.push(`${listed(more)} ${more.length > 1 ? "count" : "counts"} more`);
-  if (less.length) parts.push(`${listed(less)} ${less.length > 1 ? "count" : "counts"} less`);
-  return parts.join(", ");
-}
-
 const directionName = (i) => `direction ${i + 1}`;
 
 /** @param {MapData} map */

@@ -1,8 +1,15 @@
 // The page from top to bottom. Sections that the run has nothing for are not there.
 
-const paragraph = (...children) => element("p", {}, ...children);
+const paragraph = (text) => element("p", { class: "words" }, text);
 
 // --- is it good? ---
+
+/** Which scores are better if they are higher, and which if they are lower. */
+function directionOfScores() {
+  const named = (higher) => run.metrics.filter((each) => each.higher_is_better === higher).map(({ name }) => name);
+  return [[true, "higher"], [false, "lower"]].filter(([higher]) => named(higher).length)
+    .map(([higher, word]) => `Of ${listed(named(higher))}, ${word} is better.`).join(" ");
+}
 
 function modelsTable() {
   const best = (key, higher) => {
@@ -13,8 +20,8 @@ function modelsTable() {
   const tested = run.groups.map((group) => group.tested).filter(known);
   const rows = tested.length ? `, on ${count(tested.reduce((a, b) => a + b, 0), "row")} that were not learned from` : "";
   return sortableTable({
-    name: "Models", caption: `Means over groups${rows}.`,
-    columns: ["Model", ...run.metrics.map(({ name, higher_is_better: higher }) => `${name} ${higher ? "(more is better)" : "(less is better)"}`)],
+    name: "Models", caption: `Means over groups${rows}. ${directionOfScores()}`,
+    columns: ["Model", ...run.metrics.map(({ name }) => name)],
     rows: run.models.map((model) => [model.name, ...run.metrics.map(({ key, digits }) => cell(model.means[key], digits))]),
     isBest: (r, c) => c > 0 && run.models[r].means[run.metrics[c - 1].key] === least[c - 1],
   }).node;
@@ -43,12 +50,12 @@ function groupsTable() {
   return sortableTable({
     name: "Groups",
     caption: `The worst first. ${name}; the simple model: ${modelName(best)}. Difference: above 0, piaget is better.`,
-    columns: [capital(run.group), "Rows", ...(tested ? ["Test rows"] : []), ...(positives ? [`${run.positive}`] : []),
-      "Piaget", "Simple model", "Difference"],
+    columns: [capital(run.group), "Rows", ...(positives ? [`${run.target}=${run.positive}`] : []),
+      "Piaget", "Simple", "Difference", ...(tested ? ["Test rows"] : [])],
     rows: groups.map((group) => {
       const { piaget, simple, gain } = scoreOf(group);
-      return [group.name, cell(group.rows, 0), ...(tested ? [cell(group.tested, 0)] : []),
-        ...(positives ? [cell(group.positives, 0)] : []), cell(piaget, digits), cell(simple, digits), signed(gain, digits)];
+      return [group.name, cell(group.rows, 0), ...(positives ? [cell(group.positives, 0)] : []),
+        cell(piaget, digits), cell(simple, digits), signed(gain, digits), ...(tested ? [cell(group.tested, 0)] : [])];
     }),
   }).node;
 }
@@ -68,7 +75,7 @@ function groupWords() {
 function groupsSection() {
   const score = chooser("score", "Score");
   const place = element("div");
-  const words = element("p");
+  const words = element("p", { class: "words" });
   lazily(place, () => signatureOf("groups", place), () => {
     score.update(run.metrics.map(({ key, name }) => [key, name]));
     words.textContent = groupWords();
@@ -86,7 +93,7 @@ function groupsSection() {
 
 function trustSection() {
   if (run.bins.length)
-    return section("trust", "Can probabilities be trusted?", figure({
+    return section("trust", "Can it be trusted?", figure({
       id: "calibration", title: "What was predicted, and what happened",
       caption: "Test rows of all groups, by their predicted probability. Near the dotted line, probabilities mean what they " +
         "say. Larger marks stand for more rows; lines up and down are standard errors." +
@@ -94,7 +101,7 @@ function trustSection() {
           ? ` In the mean over rows, the two are ${format(run.calibration_error, 3)} apart (expected calibration error).` : ""),
       draw: drawBins,
     }));
-  return section("trust", "Can intervals be trusted?", figure({
+  return section("trust", "Can it be trusted?", figure({
     id: "coverage", title: "What intervals hold",
     caption: "An interval of 90 % ought to hold 90 % of the values. Above the dotted line, intervals are wider than need be; " +
       "below it, they promise too much. Of test rows of all groups.",
@@ -109,11 +116,11 @@ function mapSection(map) {
   const flat = map.directions.length < 2;
   return section("map", "Which groups are alike?",
     paragraph(`What is known of a ${run.group} is what all have in common, what some share, and a rest of its own. ` +
-      "The map shows what some share: groups that lie near each other are answered alike."),
+      "The map shows what some share: groups that lie near each other are answered much alike. Along each direction, farther than in other groups:"),
     element("ul", { class: "sentences" }, ...map.directions.map((direction, i) => element("li", {},
       element("strong", {}, capital(directionName(i))),
       ` (${percent(direction.share)} of what differs${flat ? "" : i === 0 ? ", to the right" : i === 1 ? ", upwards" : ""}): ` +
-      `${directionWords(direction)}.`))),
+      `${direction.words.join("; ")}.`))),
     figure({
       id: "alike", title: "Map of groups", caption: "Names that find no room appear at the pointer, and by arrow keys.",
       draw: (panels) => drawMap(panels, map),
@@ -156,7 +163,7 @@ function wordsSection() {
       "Scores are of rows that were held out; after scoring, these were learned, too, unless you chose them yourself."),
     ...(simple.length
       ? [paragraph("The simple models learned from the same rows, and were scored on the same ones. The best of them is the one with " +
-        `the best mean on these very test rows, which favours it a little. They are: ${listed(simple.map(({ name }) => name))}.`)]
+        `the best mean on these very test rows, which favours it a little. They are: ${simple.map(({ name }) => name).join("; ")}.`)]
       : []),
     element("dl", { class: "terms" }, ...run.metrics.flatMap(({ name, words }) => term(name, `${words}.`)),
       ...term("Worth it", "the mean difference over groups is more than two standard errors above 0.")),
