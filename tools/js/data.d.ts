@@ -196,6 +196,7 @@ interface OwnRunData {
   target: string;
   group: string;
   positive: string;
+  tested: number | null;
   facts: ([string, string])[];
   notes: (string)[];
   metrics: (MetricData)[];

@@ -102,7 +102,7 @@ class ArrivalData(TypedDict):
 class OwnRunData(TypedDict):
     """A run over a table."""
 
-    name: str
+    name: str  # unique in this report
     folder: str
     command: str  # makes this run again
     predict: str  # the command for new rows
@@ -110,6 +110,7 @@ class OwnRunData(TypedDict):
     target: str
     group: str  # the column's name
     positive: str  # the second of two classes; empty: there are not two
+    tested: int | None  # rows that means of scores are of; None: not known
     facts: list[tuple[str, str]]
     notes: list[str]
     metrics: list[MetricData]  # the first one decides

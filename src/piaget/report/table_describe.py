@@ -6,6 +6,7 @@ from __future__ import annotations
 import datetime
 import math
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -55,9 +56,13 @@ def report_data(
     described, left_out = [], []
     for run in runs:
         try:
-            described.append(describe(run, several=len({one.seed for one in runs}) > 1))
+            described.append(describe(run))
         except LoadError as error:
             left_out.append(f"left out: {error}")
+    names = Counter(run["name"] for run in described)
+    for run_data in described:
+        if names[run_data["name"]] > 1:
+            run_data["name"] += f" ({run_data['folder']})"
     return data.OwnReportData(
         title=title,
         date=datetime.date.today().isoformat(),
@@ -83,8 +88,8 @@ def summary(run: ReportedRun) -> dict[str, Any] | None:
     return found
 
 
-def describe(run: ReportedRun, several: bool = False) -> data.OwnRunData:
-    """One run. several: there are others that differ in the seed."""
+def describe(run: ReportedRun) -> data.OwnRunData:
+    """One run."""
     found, rows = summary(run), list(run.disk.rows())
     if found is None:
         raise LoadError(f"{run.folder} has no summary.json")
@@ -99,7 +104,7 @@ def describe(run: ReportedRun, several: bool = False) -> data.OwnRunData:
     target = str(table.get("target") or "the target")
     place = shlex.quote(str(run.folder))
     return data.OwnRunData(
-        name=f"{run.stream}, seed {run.seed}" if several else run.stream,
+        name=f"{run.stream}: {target}",
         folder=str(run.folder),
         command=run.command,
         predict=f"piaget predict {place} NEW.csv --out predictions.csv",
@@ -107,6 +112,7 @@ def describe(run: ReportedRun, several: bool = False) -> data.OwnRunData:
         target=target,
         group=str(table.get("group") or "group"),
         positive=positive,
+        tested=_tested(found),
         facts=_facts(run, found, learner),
         notes=notes,
         metrics=metrics,
@@ -139,7 +145,9 @@ def _gone(run: ReportedRun, learner: PriorLearner | None, notes: list[str]) -> s
     gone = set(run.description.get("forgotten") or ()) - set(learner.tasks if learner is not None else ())
     if gone:
         n = len(gone)
-        text = "1 group was forgotten since: it is" if n == 1 else f"{n} groups were forgotten since: they are"
+        text = (
+            "1 group was forgotten since: it is" if n == 1 else f"{n} groups were forgotten since: they are"
+        )
         notes.append(f"{text} in the means of scores, and nowhere else.")
     return gone
 
@@ -156,6 +164,12 @@ def _facts(run: ReportedRun, found: Mapping[str, Any], learner: PriorLearner | N
         if len(learner.tasks) != len(found["groups"]):
             facts.append(("groups known now", f"{len(learner.tasks):,}"))
     return [(name, text) for name, text in facts if text]
+
+
+def _tested(found: Mapping[str, Any]) -> int | None:
+    """A run of an older version does not say."""
+    sizes = [group.get("tested") for group in found["groups"]]
+    return None if None in sizes else sum(sizes)
 
 
 # --- scores -----------------------------------------------------------------------------------------------
@@ -293,4 +307,4 @@ def _arrivals(
 def _fit(values: Mapping[str, float]) -> str:
     if EXPLAINED not in values or USUALLY not in values:
         return ""
-    return f"{values[EXPLAINED]:.2f} a row; usual is {values[USUALLY]:.2f}"
+    return f"{values[EXPLAINED]:.2f} a row; usual is {values[USUALLY]:.2f}".replace("-", "\N{MINUS SIGN}")

@@ -1,6 +1,7 @@
 // Figures about scores, trust and columns.
 
 const COLUMNS_SHOWN = 20;
+const AXES = { binary: "change of log-odds", multiclass: "change of log-odds", regression: "change, in standard deviations" };
 
 /** A square as large as there is room for, within reason. */
 function square(panels, label, most = 440) {
@@ -111,7 +112,7 @@ function drawColumns(panels) {
   const height = top + step * shownColumns.length + 40;
   const chart = new Chart(`${run.unit}, by column`, { width, height, left: names, right: 14, top, bottom: 40 });
   const domain = extent(shownColumns.flatMap(({ common, differs }) => [common - differs, common + differs, 0]));
-  chart.xAxis(domain, run.unit, { marks: ticks(domain, (chart.right - chart.left) / 50) });
+  chart.xAxis(domain, AXES[run.kind], { marks: ticks(domain, (chart.right - chart.left) / 50) });
   chart.add("line", { class: "zero", x1: chart.x(0), x2: chart.x(0), y1: chart.top, y2: chart.bottom });
   shownColumns.forEach(({ name, common, differs }, i) => {
     const y = top + step * (i + 0.5);

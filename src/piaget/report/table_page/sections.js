@@ -17,8 +17,7 @@ function modelsTable() {
     return higher ? Math.max(...values) : Math.min(...values);
   };
   const least = run.metrics.map(({ key, higher_is_better: higher }) => best(key, higher));
-  const tested = run.groups.map((group) => group.tested).filter(known);
-  const rows = tested.length ? `, on ${count(tested.reduce((a, b) => a + b, 0), "row")} that were not learned from` : "";
+  const rows = known(run.tested) ? `, on ${count(run.tested, "row")} that were not learned from` : "";
   return sortableTable({
     name: "Models", caption: `Means over groups${rows}. ${directionOfScores()}`,
     columns: ["Model", ...run.metrics.map(({ name }) => name)],
@@ -132,7 +131,7 @@ function columnsSection() {
   const lead = run.kind === "multiclass" ? "" : " To the right of 0, more of the column raises the answer; to the left, it lowers it.";
   return section("columns", "Which columns matter?", figure({
     id: "effects", title: "What a change of a column does",
-    caption: "If a number changes by its standard deviation, or a category from no to yes, all else being equal. The mark is the " +
+    caption: `The ${run.unit}, if a number changes by its standard deviation, or a category from no to yes, all else being equal. The mark is the ` +
       `mean of all groups, the bar around it how much groups differ.${lead}${trees}`,
     draw: drawColumns,
   }));
@@ -146,7 +145,7 @@ function laterSection() {
     name: "Later tables",
     caption: "Rows of tables that were learned later, in order, and how they were answered before they were learned. Of a new " +
       "group: how probable its rows were by what others have taught (log-density), and what is usual.",
-    columns: ["Table", capital(run.group), "Was", "New rows", ...(first ? [`${first.name} before`] : []), "As the others?"],
+    columns: ["Table", capital(run.group), "Was", "New rows", ...(first ? [`${first.name} before`] : []), "Fit with the others"],
     rows: run.arrivals.map(({ table, group, is_new: isNew, rows, scores, fit: how }) =>
       [table, group, isNew ? "new" : "known", cell(rows, 0), ...(first ? [cell(scores[first.key], first.digits)] : []), how || "–"]),
   }).node);
