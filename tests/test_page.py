@@ -25,7 +25,7 @@ from piaget.report.reading import read
 from piaget.report.write import report
 from piaget.scoring import probing
 from tests import page_schema
-from tests.browser import browser, driver  # noqa: F401  # fixtures
+from tests.browser import Browser
 from tests.sample_report import (
     HOSTILE_NOTE,
     HOSTILE_STREAM,
