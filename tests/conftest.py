@@ -14,6 +14,7 @@ import torch
 
 from piaget.cli import main
 from piaget.lab.executors import InProcess
+from tests.browser import browser, driver  # noqa: F401  # fixtures for tests of pages
 from tests.commands import DISTURBED, rows_of, words
 from tests.data_files import write_everything
 

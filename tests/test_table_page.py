@@ -11,17 +11,16 @@ import numpy as np
 import pytest
 import torch
 
-import piaget
 from piaget.cli import main
 from piaget.files import write_json
 from piaget.lab.folder import RunFolder
+from piaget.prior_learner import PriorLearner
 from piaget.report.page import table_page
 from piaget.report.reading import read
 from piaget.report.table_data import OwnReportData
 from piaget.report.table_describe import describe, report_data
 from piaget.report.write import report
 from tests import page_schema
-from tests.browser import browser, driver  # noqa: F401  # fixtures
 from tests.commands import said, words
 from tests.sample_report import data_of
 from tests.tables import visits
@@ -71,7 +70,7 @@ def test_scores_are_those_of_rows(runs, target):
     rows = list(RunFolder(runs / target / "seed-0").rows())
     for metric in run["metrics"]:
         key, sign = metric["key"], 1 if metric["higher_is_better"] else -1
-        of = {}
+        of: dict[str, dict[str, float]] = {}
         for row in rows:
             if row["split"] == "test" and row["metric"].split(" by ")[0] == key and row["evaluated"]:
                 model = row["metric"].partition(" by ")[2] or "piaget"
@@ -126,7 +125,7 @@ def test_trust(runs):
 def test_the_map_keeps_distances(runs, target):
     """All directions together: as far apart as groups' shared weights are, and near ones are named."""
     (run,) = described(runs / target)["runs"]
-    learner = piaget.load(runs / target / "seed-0" / "learner")
+    learner = PriorLearner.load(runs / target / "seed-0" / "learner")
     known, shown = learner.known, run["map"]
     phi = known.components.phi.numpy()
     weights = np.stack([(psi.numpy() @ phi.T).ravel() for psi in known.coordinates().values()])
@@ -152,13 +151,15 @@ def test_directions_are_told_as_they_are(runs):
 def test_columns_are_effects_of_a_standard_deviation(runs):
     """Of a regression without trees: answers change as much, in the mean of groups."""
     (run,) = described(runs / "stay")["runs"]
-    learner = piaget.load(runs / "stay" / "seed-0" / "learner")
+    learner = PriorLearner.load(runs / "stay" / "seed-0" / "learner")
+    encoding = learner.encoding()
+    assert encoding is not None
     assert not run["trees"]
     assert run["columns"][0]["name"] == "age"
     common = {one["name"]: one["common"] for one in run["columns"]}
     frame = learner.known.standard_frame
     x = torch.zeros(2, len(frame.center), dtype=torch.float64) + frame.center
-    number = learner.encoding().inputs.index("dose")
+    number = encoding.inputs.index("dose")
     x[1, number] += frame.scale[number]
     answers = [learner.answered(x.float(), task).values.double() for task in learner.tasks]
     change = statistics.fmean(float(one[1] - one[0]) for one in answers) / float(frame.unit)
@@ -193,8 +194,10 @@ def test_the_same_runs_give_the_same_page(runs, tmp_path, monkeypatch):
     assert pages[0] == pages[1]
     assert "the paper" not in (tmp_path / "one" / "report.html").read_text().lower()
     assert {path.name for path in pages[0]} == {
-        "report.html", "tables.md", *(f"{name}.{end}" for name in ("models", "groups") for end in ("md", "csv", "tex"))
-    }  # fmt: skip
+        "report.html",
+        "tables.md",
+        *(f"{name}.{end}" for name in ("models", "groups") for end in ("md", "csv", "tex")),
+    }
 
 
 def test_command(runs, tmp_path, capsys):

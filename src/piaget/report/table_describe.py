@@ -1,5 +1,5 @@
-"""Runs over tables as plain data, for their page (table_data.py). What was scored is as the run found it; what
-groups share, and what columns do, is as the learner is now, with all that it has learned since."""
+"""Runs over tables as plain data, for their page (table_data.py). What was scored is as the run found it;
+what groups share, and what columns do, is as the learner is now, with all that it has learned since."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from piaget.scoring.worth import NAMES, best_simple, is_it_worth_it, simple_scor
 EXACT = 6  # digits that are kept
 WORDS = {
     "auc": "the share of pairs of rows, one of each class, that are put in the right order; 0.5 is chance",
-    "loss": "how surprising the true classes are by the predicted probabilities, in the mean (natural logarithm)",
+    "loss": "how surprising the true classes are by predicted probabilities, in the mean (natural logarithm)",
     "accuracy": "the share of rows whose most probable class is the true one",
     "rmse": "the root of the mean squared error, in units of the target",
     "r2": "the share of the target's variance within a group that is explained; 0: no better than its mean",

@@ -14,7 +14,8 @@ NAMED, CLEAR = 4, 0.35  # inputs that a direction is told by, at most; compared 
 
 
 def map_of(learner: PriorLearner, target: str) -> MapData | None:
-    """target: what a regression's values are called. None: groups share nothing in which they differ, or there are too few of them."""
+    """target: what a regression's values are called. None: groups share nothing in which they differ, or
+    there are too few of them."""
     known = learner.known
     if learner.components == 0 or len(known.tasks) < 3:
         return None
