@@ -39,9 +39,13 @@ browser:
 	    apt-get install -y -qq --no-install-recommends chromium chromium-driver fonts-dejavu-core >/dev/null; \
 	  else echo "Without chromium and chromedriver, the tests of the report's page are skipped."; fi; fi
 
-# The committed tables of docs/results.md: all 14 algorithms, 10 seeds (about 55 minutes on 2 cores).
+# docs/results.md with its figures, and a page, from the results in results/paper: nothing is trained. The same results
+# give the same files on any day.
+results: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct -- results/paper 2>/dev/null)
 results: $(READY)
-	$(BIN)/piaget sweep objects-random objects-circle --adaptations all --seeds 10 --out results/objects-14
+	$(BIN)/python -m tools.results results/paper --docs docs
+	@if ls results/paper/*/results.json >/dev/null 2>&1; then \
+	  $(BIN)/piaget report results/paper --out results/report --title "The paper's experiments" --no-figures --quiet; fi
 
 # The table of docs/performance.md; the first time, all steps are compiled.
 bench: $(READY)
@@ -63,4 +67,5 @@ $(READY): pyproject.toml constraints.txt
 	touch $(READY)
 
 clean:
-	rm -rf $(VENV) results tools/js/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	[ ! -d results ] || find results -mindepth 1 -maxdepth 1 ! -name paper -exec rm -rf {} +
+	rm -rf $(VENV) tools/js/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis

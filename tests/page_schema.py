@@ -1,5 +1,5 @@
-"""The types of the pages' data (piaget.report.page_data, table_data): values are checked against them, and they
-are written as TypeScript, against which the pages' scripts are checked (make js).
+"""The types of the pages' data (piaget.report.page_data, table_data): values are checked against them, and
+they are written as TypeScript, against which the pages' scripts are checked (make js).
 
     python -m tests.page_schema     # after a change of these: writes tools/js/data.d.ts
 """

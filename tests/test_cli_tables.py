@@ -11,7 +11,7 @@ import pytest
 import piaget
 from piaget.cli import main
 from piaget.errors import DataNote
-from piaget.lab import table_runs
+from piaget.lab import folder as run_folder, table_runs
 from piaget.lab.folder import RunFolder
 from piaget.streams import from_table
 from piaget.streams.table_predictions import predict_table
@@ -233,7 +233,7 @@ def test_a_crash_while_a_later_table_is_learned(place, tmp_path, capsys, monkeyp
             raise KeyboardInterrupt
         return note(*arguments, **more)
 
-    note, calls = table_runs.folder.note, []
+    note, calls = run_folder.note, []
 
     def save(self, folder):
         calls.append(folder)
@@ -246,7 +246,7 @@ def test_a_crash_while_a_later_table_is_learned(place, tmp_path, capsys, monkeyp
         if moment == "save":
             patch.setattr(piaget.PriorLearner, "save", save)
         else:
-            patch.setattr(table_runs if moment == "write_atomically" else table_runs.folder, moment, crash)
+            patch.setattr(table_runs if moment == "write_atomically" else run_folder, moment, crash)
         assert said(capsys, "learn", out, table).code == 130
     assert list(RunFolder(out).rows())
     assert said(capsys, "predict", out, table, "--out", tmp_path / "p.csv").code == 0

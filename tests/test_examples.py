@@ -13,7 +13,7 @@ from PIL import Image
 from torch.utils.data import TensorDataset
 
 import piaget
-from examples import own_adaptation, own_component, own_stream, own_structure
+from examples import months, own_adaptation, own_component, own_stream, own_structure
 
 
 @pytest.mark.parametrize("example", [own_component, own_structure, own_adaptation, own_stream])
@@ -62,7 +62,8 @@ def names(monkeypatch, tmp_path, small_data):
     table = pandas.DataFrame({"age": rng.normal(size=400), "score": rng.normal(size=400)})
     schools = table.assign(school=[f"school {i % 10}" for i in range(400)])
     schools.to_csv("scores.csv", index=False)
-    schools.to_csv("next_year.csv", index=False)
+    for name in ("next_year", "january", "february"):
+        schools.to_csv(f"{name}.csv", index=False)
     for site, label, i in itertools.product(("a", "b"), ("cat", "dog"), range(16)):
         picture = Image.fromarray(rng.integers(0, 256, (8, 8), dtype=np.uint8))
         for folder in (tmp_path / "sites" / site / label, tmp_path / "animals" / f"{site} {label} {i % 2}"):
@@ -104,6 +105,17 @@ def test_the_page_on_streams(names):
     for block in blocks("docs/streams.md"):
         exec(block, names)
     assert len(names["later"]) == 10
+
+
+def test_the_page_on_tables(monkeypatch, tmp_path):
+    """The tables that it is about are those of an example."""
+    monkeypatch.chdir(tmp_path)
+    months.write(rows=20)
+    names: dict[str, Any] = {"piaget": piaget, "new_rows": pandas.read_csv("march.csv")}
+    (block,) = blocks("docs/tables.md")
+    exec(block, names)
+    assert len(names["learner"].tasks) == 33
+    assert isinstance(names["learner"], piaget.PriorLearner)
 
 
 def test_the_page_on_extending(names):

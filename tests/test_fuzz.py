@@ -534,6 +534,43 @@ def test_learners_on_disk(saved, learned, data):
         tried(given, lambda: learner.save(place / "again"))
 
 
+@pytest.fixture(scope="module")
+def saved_priors(tmp_path_factory) -> list[Path]:
+    """Learners of tables, of values and of classes."""
+    root = tmp_path_factory.mktemp("priors")
+    for target, other in (("ill", "cost"), ("cost", "ill")):
+        learner = piaget.PriorLearner()
+        learner.learn_all(from_table(frame(3, 20), group="site", target=target, ignore=other))
+        learner.save(root / target)
+    return sorted(root.iterdir())
+
+
+@fuzz(100)
+@given(data=st.data())
+def test_prior_learners_on_disk(saved_priors, data):
+    source = data.draw(st.sampled_from(saved_priors), "learner")
+    rows = frame(4, 3)
+    with folder() as place:
+        shutil.copytree(source, place / "learner")
+        (tensors,) = (place / "learner").glob("*.safetensors")
+        hurt = data.draw(st.sampled_from([place / "learner" / "learner.json"] * 4 + [tensors]), "file")
+        content = hurt.read_bytes()
+        changed = data.draw(
+            mutated_ends(content) if hurt == tensors else mutated_json_file(content), "faults"
+        )
+        hurt.write_bytes(changed.content)
+        given = (source.name, hurt.name, changed.how)
+        learner = tried(given, lambda: piaget.PriorLearner.load(place / "learner"))
+        if failed(learner):
+            named = str(place) in str(learner) or not isinstance(learner, PiagetError)
+            expect(given, named, "an error that does not say which learner", str(learner))
+            return
+        tried(given, lambda: learner.predict(rows, "site 1"))
+        tried(given, lambda: learner.learn_table(rows))
+        tried(given, lambda: learner.forget("site 0"))
+        tried(given, lambda: learner.save(place / "again"))
+
+
 # --- run folders ------------------------------------------------------------------------------------------
 
 

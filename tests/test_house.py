@@ -24,6 +24,8 @@ WITHOUT_TORCH = (
     "piaget.lab.kept",
     "piaget.lab.status",
     "piaget.lab.row_file",
+    "piaget.lab.essence",
+    "piaget.lab.collection",
     "piaget.lab.jobs",
     "piaget.lab.parts",
     "piaget.lab.progress",
@@ -34,6 +36,7 @@ WITHOUT_TORCH = (
     "piaget.cli.resume",
     "piaget.cli.listing",
     "piaget.cli.words",
+    "piaget.cli.collect",
 )
 
 

@@ -1,10 +1,12 @@
 """Metrics of reports, on tables made by hand."""
 
 import math
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from piaget.lab.final_table import mean_and_error
 from piaget.report import metrics, statistics
@@ -334,3 +336,16 @@ def test_holm():
     assert statistics.holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert statistics.holm([0.9, 0.8]) == pytest.approx([1.0, 1.0])
     assert statistics.holm([]) == []
+
+
+def test_wilcoxon_is_as_scipy_has_it():
+    """Also with ties and zeros; ranks are multiples of 1/2, so that sums are exact."""
+    draw = np.random.default_rng(0)
+    samples = [draw.integers(-3, 5, n) / 10 for n in (3, 4, 6, 8)] + [
+        draw.normal(0.3, 1, n) for n in (3, 9, 20)
+    ]
+    for sample in samples:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            expected = stats.wilcoxon(sample).pvalue
+        assert statistics.signed_rank(list(sample)) == pytest.approx(expected, abs=1e-12)

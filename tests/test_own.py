@@ -87,8 +87,8 @@ def test_large_values_are_learned():
         learner.learn(task)
     answers = learner.predict(held_out_of(tasks[2]).x, tasks[2].name)
     assert float((answers - held_out_of(tasks[2]).y).abs().max()) < 300
-    raw = piaget.Task.from_arrays("raw", X, y, standardize=False)
-    assert raw.scaling == piaget.Task.from_arrays("classes", X, Y).scaling
+    raw = piaget.Task.from_arrays("raw", X, y, standardize=False, scale=False)
+    assert raw.scaling == piaget.Task.from_arrays("classes", X, Y, scale=False).scaling
 
 
 def test_groups_that_are_missing():
@@ -136,7 +136,7 @@ def test_learning_from_bytes_equals_learning_from_floats():
     answers = []
     for x in (images, floats):
         learner = piaget.Learner(epochs=3, seed=0)
-        for task in from_arrays(x, y, groups):
+        for task in from_arrays(x, y, groups, scale=False):
             learner.learn(task)
         answers.append(learner.predict_proba(x[:20], "3"))
     assert np.array_equal(*answers)

@@ -162,7 +162,7 @@ def test_updates_of_a_regression_are_exact():
 
 
 @pytest.mark.parametrize("target", ["cost", "ill"])
-def test_forgotten_as_if_it_had_never_been(target):
+def test_forgotten_as_if_it_had_never_been(target, tmp_path):
     stream, learner = learned(target, trees=False)
     learner.forget("site 2")
     others = piaget.PriorLearner(stream.labels, trees=False)
@@ -184,6 +184,8 @@ def test_forgotten_as_if_it_had_never_been(target):
     assert learner.tasks == []
     with pytest.raises(UnknownTaskError, match="nothing is known yet"):
         learner.predict(x, "site 0")
+    learner.save(tmp_path)
+    learner = piaget.PriorLearner.load(tmp_path)
     learner.learn(stream[0])
     assert learner.tasks == ["site 0"]
 

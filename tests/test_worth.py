@@ -1,5 +1,6 @@
 """Simple models against scikit-learn's, what is said of worth, calibration, and rows that come again."""
 
+import importlib.util
 import math
 
 import numpy as np
@@ -94,7 +95,8 @@ def test_all_simple_models_are_better_than_none(classes):
 
 
 def test_without_scikit_learn_there_are_no_trees(monkeypatch):
-    monkeypatch.setattr(simple_models.importlib.util, "find_spec", lambda name: None)
+    find = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "sklearn" else find(name))
     groups = {name: GroupRows(one.train, Part(one.train.x[:0], one.train.y[:0]), one.test)
               for name, one in rows_of().items()}  # nor validation rows  # fmt: skip
     assert list(compared(groups, 2)) == ["majority", "alone", "pooled", "interactions"]

@@ -29,8 +29,10 @@ from piaget.method.expansion import NoExpansion
 from piaget.method.model import Model
 from piaget.method.settings import Algorithm, Settings, resolve
 from piaget.method.structures import Structure
+from piaget.scoring.epoch_bar import epoch_bar
 from piaget.scoring.rows import EVALUATION, Row
 from piaget.scoring.scores import TaskNetwork
+from piaget.scoring.task_module import TaskModule
 from piaget.scoring.watch import OnEpoch, OnRow, Watch
 
 if TYPE_CHECKING:
@@ -71,6 +73,13 @@ class Learner:
         self.settings = resolve(structure, adaptation, algorithm, settings)
         self.state = State(torch.Generator().manual_seed(self.settings.seed))
 
+    def __repr__(self) -> str:
+        pending = f", {len(self.pending)} pending" if self.pending else ""
+        return (
+            f"{type(self).__name__}({self.settings.method}, {len(self.tasks)} tasks learned{pending}, "
+            f"{self.components} components)"
+        )
+
     @staticmethod
     def for_stream(stream: Stream, **settings: Any) -> Learner | PriorLearner:
         """A learner with the parts and settings that suit a stream's data; `settings` go first.
@@ -97,16 +106,19 @@ class Learner:
         evaluate_on: Iterable[Task] | None = None,
         every: int | None = None,
         on_epoch: OnEpoch | None = None,
+        progress: bool = False,
     ) -> list[Row]:
         """Learns a task, and returns record rows.
 
         The first `initial_tasks` tasks are pending until the last of them arrives; then all are
         initialized together. When the task is done (and every `every` epochs, if given), the
         learner is evaluated on those tasks of `evaluate_on` that it knows (by default, on what
-        was just learned). Interrupted, call it again with the same task to carry on.
+        was just learned). Interrupted, call it again with the same task to carry on. `progress` shows a
+        bar of epochs.
         """
-        with self.busy():
-            return advance([self.learning(task, evaluate_on=evaluate_on, every=every, on_epoch=on_epoch)])[0]
+        bar = epoch_bar(on_epoch) if progress else contextlib.nullcontext(on_epoch)
+        with self.busy(), bar as told:
+            return advance([self.learning(task, evaluate_on=evaluate_on, every=every, on_epoch=told)])[0]
 
     @contextlib.contextmanager
     def busy(self) -> Iterator[None]:
@@ -244,6 +256,12 @@ class Learner:
         settings = replace(self.settings, adaptation=Frozen(), algorithm=algorithm)
         state.memory = {}
         return _learner(Learner, settings, state).learn(task, on_epoch=on_epoch)
+
+    def module(self, task: str | Task) -> TaskModule:
+        """The task's network as a plain `nn.Module`, in eval mode: `module(x)` are the probabilities of
+        `predict_proba(x, task)`, or a regression's values, for a tensor x of inputs (of a table:
+        `learner.encoding(task).encode(rows)`). `torch.export` and `torch.onnx.export` take it."""
+        return TaskModule(self._network(task)).eval()
 
     def encoding(self, task: str | Task) -> Encoding | None:
         """How rows of a table become the task's inputs, if it came from a table."""

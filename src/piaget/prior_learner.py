@@ -31,6 +31,7 @@ from piaget.scoring.rows import COLUMNS, EVALUATION, EXPLAINED, PRIOR_METHOD, TR
 if TYPE_CHECKING:
     from piaget.table_life import Arrival
 
+NOTHING = "nothing is known yet; learn a task first"
 LEARNED = ("train", "validation")  # splits that are learned from: no validation rows are needed
 
 
@@ -66,9 +67,9 @@ class PriorLearner:
         common, known = self._state.common, self._state.known
         if common is None or known is None:
             return "<PriorLearner: no task yet>"
-        tasks = f"{len(known.tasks)} task{'s' * (len(known.tasks) != 1)}"
-        k = self.components
-        return f"<PriorLearner: {tasks}, {common.kind}, {known.rows:,} rows, {k} component{'s' * (k != 1)}>"
+        tasks, k = len(known.tasks), self.components
+        told = f"{tasks} task{'s' * (tasks != 1)}, {common.kind}, {known.rows:,} rows"
+        return f"<PriorLearner: {told}, {k} component{'s' * (k != 1)}>"
 
     # --- learning -----------------------------------------------------------------
 
@@ -108,20 +109,14 @@ class PriorLearner:
         x, y = self._rows(task)
         if not again and is_batch(marks_of(x, y), self.lessons[task.name].batches):
             raise TaskError(f"task {task.name!r}: these {len(y)} rows were learned before; expected new ones")
-        self._take(
-            prior.update(self._begun(task), task.name, x, y),
-            {task.name: (x, y)},
-            {task.name: task.stream},
-            task,
-        )
+        known = prior.update(self._known, task.name, x, y)
+        self._take(known, {task.name: (x, y)}, {}, None)
         return self._told(task, watched, False)
 
     def absorb(self, rows: Mapping[str, Rows], stream: str = "") -> None:
         """Learns rows of tasks, new and known, {task: (x (n, inputs), y (n,))}, as `common` has them."""
-        if self._state.known is None:
-            raise SettingError("nothing was learned yet: learn a task first")
         streams = dict.fromkeys((task for task in rows if task not in self.tasks), stream)
-        self._take(learn_many(self._state.known, rows), rows, streams, None)
+        self._take(learn_many(self._known, rows), rows, streams, None)
 
     def learn_table(self, table: Any, *, again: bool = False) -> list[Arrival]:
         """Learns all rows of a table (or its path) that are new, and tells what it brought of each group."""
@@ -139,15 +134,14 @@ class PriorLearner:
 
     def settle(self) -> None:
         """Adapts all to all that was learned: before a save. Whoever asks is answered like that, anyway."""
-        if self._state.known is not None:
+        if self.tasks:
             self._state = replace(self._state, known=self.known)
 
     def _begun(self, task: Task) -> prior.Knowledge:
         state = self._state
-        if state.known is not None:
-            return state.known
-        common = common_of(task, state.labels)
-        return prior.begin(common.kind, len(common.labels), rows=state.rows, trees=state.trees)
+        common = state.common or common_of(task, state.labels)
+        empty = prior.begin(common.kind, len(common.labels), rows=state.rows, trees=state.trees)
+        return state.known or empty
 
     def _rows(self, task: Task, splits: Sequence[str] = LEARNED) -> Rows:
         check_is_task(task)
@@ -179,7 +173,7 @@ class PriorLearner:
     @property
     def _known(self) -> prior.Knowledge:
         if self._state.known is None or not self._state.known.tasks:
-            raise UnknownTaskError("nothing is known yet; learn a task first")
+            raise UnknownTaskError(NOTHING)
         return self._state.known
 
     @property
@@ -195,7 +189,7 @@ class PriorLearner:
     def common(self) -> Common:
         """What all tasks have in common."""
         if self._state.common is None:
-            raise UnknownTaskError("nothing is known yet; learn a task first")
+            raise UnknownTaskError(NOTHING)
         return self._state.common
 
     @property

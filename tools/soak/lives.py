@@ -293,7 +293,7 @@ class Living:
 
     def _check_learners(self) -> None:
         """A finished run does not read its learner again: loading it must tell."""
-        from piaget import Learner
+        from piaget import load
         from piaget.errors import PiagetError
 
         self._forget()
@@ -301,7 +301,7 @@ class Living:
             if hurt.path.parent.name != "learner":
                 continue
             try:
-                Learner.load(hurt.path.parent)
+                load(hurt.path.parent)
             except PiagetError as error:
                 if not hurt.named(str(error)):
                     raise Failure(f"{hurt.path} was {hurt.kind}, and loading it says: {error}") from error

@@ -79,6 +79,7 @@ ALL = (
         "run --table {table} --group site --target cost --seeds 0-1 --structure linear --adaptation ewc"
         " --algorithm compositional --epochs 40 --every 10 --quiet",
     ),
+    Scenario("table, prior", "run --table {table} --group site --target ill --seeds 0-1 --quiet"),
     Scenario("table, dynamic", "run --table {table} --group site --target ill --epochs 4 --every 1 --quiet"),
     Scenario(
         "compiled steps",

@@ -13,7 +13,15 @@ from piaget.cli.common import add_data_dir, print_table
 if TYPE_CHECKING:
     from piaget.report.forms import Table
 
-SHOWN = ("summary", "final", "transfer", "components", "models")  # in the terminal; all are in the files
+SHOWN = (
+    "summary",
+    "final",
+    "transfer",
+    "components",
+    "claims",
+    "against",
+    "models",
+)  # in the terminal; all are in the files
 
 
 def add(commands: Any) -> None:
@@ -26,12 +34,29 @@ def add(commands: Any) -> None:
         "unfinished; the same command again makes the report anew.",
     )
     parser.add_argument(
-        "folders", nargs="+", type=Path, metavar="DIR", help="output folders of piaget run or piaget sweep"
+        "folders",
+        nargs="+",
+        type=Path,
+        metavar="DIR",
+        help="output folders of piaget run or piaget sweep, or results that piaget collect has kept",
+    )
+    parser.add_argument(
+        "--against",
+        nargs="+",
+        type=Path,
+        default=[],
+        metavar="DIR",
+        help="other results of the same experiments, to compare with: one more table",
     )
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="where it goes (default: report in the first DIR)"
     )
     parser.add_argument("--title", help="of the page (default: the names of the folders)")
+    parser.add_argument(
+        "--no-figures",
+        action="store_true",
+        help="no figures as files, which take most of the time (the page has its own)",
+    )
     parser.add_argument("--all", action="store_true", help="print all tables, not only the first ones")
     parser.add_argument("--quiet", action="store_true", help="print nothing but where the page is")
     add_data_dir(parser)
@@ -47,6 +72,8 @@ def _report(options: argparse.Namespace) -> int:
 
     out = options.out or options.folders[0] / "report"
     words = ["piaget", "report", *map(str, options.folders)]
+    words += ["--against", *map(str, options.against)] if options.against else []
+    words += ["--no-figures"] if options.no_figures else []
     for name in ("out", "title", "data_dir"):
         value = getattr(options, name)
         words += [f"--{name.replace('_', '-')}", str(value)] if value is not None else []
@@ -61,6 +88,8 @@ def _report(options: argparse.Namespace) -> int:
         title=options.title or ", ".join(folder.resolve().name for folder in options.folders),
         command=shlex.join(words),
         data_dir=None if options.data_dir is None else str(options.data_dir),
+        others=options.against,
+        drawn=not options.no_figures,
         say=say,
     )
     if not options.quiet:

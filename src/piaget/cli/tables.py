@@ -55,7 +55,7 @@ def show(seeds: Sequence[int], options: argparse.Namespace) -> int:
     if options.json:
         runs = [{"folder": str(run.path), "seed": run.seed} | summary for run, _, summary in found]
         print_json({"event": "result", "runs": runs, "failed": []})
-        return int(len(found) < len(seeds))
+        return 2 * (len(found) < len(seeds))
     for run, rows, summary in found:
         if len(seeds) > 1:
             print(f"seed {run.seed}")
@@ -69,7 +69,7 @@ def show(seeds: Sequence[int], options: argparse.Namespace) -> int:
         )
         print(f"For new rows:    piaget predict {where} NEW.csv --out predictions.csv")
         print(f"For later ones:  piaget learn {where} NEW.csv")
-    return int(len(found) < len(seeds))
+    return 2 * (len(found) < len(seeds))
 
 
 def _check_metric(metric: str | None, kind: str | None) -> None:

@@ -173,7 +173,10 @@ def as_features(name: str, split: str, x: Any) -> Tensor:
         )
     if tensor.dtype == torch.uint8:  # integer images stay bytes until they are used
         return tensor
-    return tensor.to(torch.float64 if tensor.dtype == torch.float64 else torch.float32, copy=True)
+    double = tensor.dtype == torch.float64
+    if not tensor.is_floating_point() and tensor.numel():  # whole numbers beyond 2^24: 32 bits skip some
+        double = float(tensor.double().abs().max()) > 2**24
+    return tensor.to(torch.float64 if double else torch.float32, copy=True)
 
 
 def infer_kind(targets: list[np.ndarray], classes: int | None) -> Kind:

@@ -24,6 +24,8 @@ from piaget.extras import need
 
 def is_table(x: Any) -> bool:
     """A DataFrame of any library, a table in memory, a dictionary of columns, or a list of rows."""
+    if hasattr(x, "nnz"):  # a sparse array, which may be a dictionary
+        return False
     if isinstance(x, dict) or hasattr(x, "columns") or hasattr(x, "to_pandas"):
         return True
     return isinstance(x, Sequence) and len(x) > 0 and all(isinstance(row, dict) for row in x)
@@ -41,6 +43,12 @@ def as_frame(table: Any) -> Any:
     except (ValueError, TypeError) as error:
         raise DataError(f"a {type(table).__name__} is no table: {error}; for one row, give [row]") from error
     return frame.set_axis([str(name) for name in frame.columns], axis=1)
+
+
+def as_given(frame: Any, given: Any) -> Any:
+    """A pandas DataFrame as a table of the library that `given` is of, if that is polars."""
+    library = type(given).__module__.partition(".")[0]
+    return need("polars", "its tables").from_pandas(frame) if library == "polars" else frame
 
 
 def as_dates(values: Any) -> Any:

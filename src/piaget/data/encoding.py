@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from torch import Tensor
 
 from piaget.data.columns import as_dates, as_frame, as_numbers, as_texts
 from piaget.data.plain import is_number, plain, shown
+from piaget.data.typed_data import LATER
 from piaget.errors import DataError, SettingError
 
 # Of a scaling's numbers: a byte that is divided stays a number of 32 bits.
@@ -26,12 +27,16 @@ _RANGES = {"divisor": (1e-30, 1e30), "mean": (-math.inf, math.inf), "spread": (0
 class Scaling:
     """Bytes are divided by `divisor`; values y of a regression are learned as (y - mean) / spread.
 
-    A task holds its data as it was given (images as bytes); this is applied when it is used.
+    Inputs (n, features) or (n, channels, ...) become (x - center) / width, with a number for each feature or
+    channel; empty: they stay as they are. A task holds its data as it was given (images as bytes); this is
+    applied when it is used.
     """
 
     divisor: float = 1.0
     mean: float = 0.0
     spread: float = 1.0
+    center: tuple[float, ...] = field(default=(), metadata=LATER)
+    width: tuple[float, ...] = field(default=(), metadata=LATER)
 
     def __post_init__(self) -> None:
         for name in ("divisor", "mean", "spread"):
@@ -41,9 +46,21 @@ class Scaling:
                 right = "a finite number" if name == "mean" else f"a number from {least:g} to {most:g}"
                 raise SettingError(f"scaling: {name}={shown(value)}; expected {right}")
             object.__setattr__(self, name, value)
+        center, width = (tuple(map(plain, numbers)) for numbers in (self.center, self.width))
+        fit = all(map(is_number, (*center, *width))) and all(w > 0 for w in width)
+        if not fit or len(center) != len(width):
+            raise SettingError("scaling: expected as many widths as centers, finite and positive")
+        object.__setattr__(self, "center", center)
+        object.__setattr__(self, "width", width)
 
-    def inputs(self, x: Tensor, device: str, dtype: torch.dtype) -> Tensor:
+    def inputs(self, x: Tensor, device: str | torch.device, dtype: torch.dtype) -> Tensor:
         """Whole numbers are divided; fractions are taken for divided already."""
+        if self.center:  # in 64 bits: a large center would leave nothing of small differences
+            center, width = (
+                torch.tensor(numbers, dtype=torch.float64, device=x.device).view(-1, *[1] * (x.ndim - 2))
+                for numbers in (self.center, self.width)
+            )
+            return ((x.double() - center) / width).to(device, dtype)
         divides = self.divisor != 1 and not x.is_floating_point()
         x = x.to(device, dtype)
         return x.div_(self.divisor) if divides else x
@@ -57,6 +74,28 @@ class Scaling:
         """The inverse of `targets`, for predicted values."""
         plain = not out.is_floating_point() or (self.mean == 0 and self.spread == 1)
         return out if plain else out * self.spread + self.mean
+
+    def __repr__(self) -> str:  # as in version 0.1, whose fingerprints of tasks have it
+        return f"Scaling({', '.join(f'{name}={value!r}' for name, value in self.to_json().items())})"
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data; without what older versions did not know, where it is not used."""
+        described = dataclasses.asdict(self)
+        return described if self.center else {name: described[name] for name in _RANGES}
+
+
+def centered(x: Tensor) -> Scaling:
+    """By which inputs x (n, features) or (n, channels, ...) are standardised. Features that are 0 or 1 in all
+    rows say yes or no, and stay as they are."""
+    columns = x.double().movedim(1, 0).flatten(1)  # (features, the rest)
+    largest = columns.abs().amax(1, keepdim=True)
+    largest = torch.where(largest > 0, largest, 1.0)  # else squares of large numbers are infinite
+    center = (columns / largest).mean(1) * largest[:, 0]
+    width = (columns / largest).std(1, correction=0) * largest[:, 0]
+    as_is = ((columns == 0) | (columns == 1)).all(1)
+    center = torch.where(as_is, 0.0, center)
+    width = torch.where(as_is | (width <= 1e-12 * largest[:, 0]), 1.0, width)
+    return Scaling(center=tuple(center.tolist()), width=tuple(width.tolist()))
 
 
 LARGEST_INPUT = 1e30  # of a standardised column: its square is near the end of 32 bits' numbers
@@ -134,4 +173,4 @@ class Encoding:
 
 def to_json(encoding: Encoding) -> Any:
     """An encoding as plain data."""
-    return dataclasses.asdict(encoding)
+    return dataclasses.asdict(encoding) | {"scaling": encoding.scaling.to_json()}

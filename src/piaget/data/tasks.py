@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import warnings
@@ -15,7 +14,7 @@ import torch
 from torch import Tensor
 
 from piaget.data.arrays import Kind as Kind, as_features, as_targets, as_values, infer_kind, number_classes
-from piaget.data.encoding import Encoding, Scaling
+from piaget.data.encoding import Encoding, Scaling, centered, to_json
 from piaget.data.plain import Fractions, check_fractions, check_seed, is_number, is_whole, plain, shown
 from piaget.errors import TaskError
 
@@ -69,7 +68,10 @@ class Task:
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{len(split)} {name}" for name, split in self.splits())
-        return f"Task({self.name!r}, {self.kind}, inputs {self.input_shape}, {sizes} samples)"
+        names = self.labels if self.labels is not None else range(self.classes)
+        listed = ", ".join(map(repr, names[:5])) + ", ..." * (self.classes > 5)
+        kind = f"{self.kind}: {listed}" if self.classes else self.kind
+        return f"Task({self.name!r}, {kind}; inputs {self.input_shape}; {sizes} samples)"
 
     def fingerprint(self) -> str:
         """A hash of all that the task is, beside its name and stream: with the same one, it is the same.
@@ -80,8 +82,8 @@ class Task:
             "kind": self.kind,
             "classes": self.classes,
             "labels": self.labels,
-            "scaling": [float(v) for v in dataclasses.astuple(self.scaling)],
-            "encoding": None if self.encoding is None else dataclasses.asdict(self.encoding),
+            "scaling": [_floats(v) for v in self.scaling.to_json().values()],
+            "encoding": None if self.encoding is None else to_json(self.encoding),
             "splits": {
                 name: [(str(t.dtype), list(t.shape)) for t in (split.x, split.y)]
                 for name, split in self.splits()
@@ -124,6 +126,7 @@ class Task:
         seed: int = 0,
         divisor: float | None = None,
         standardize: bool = True,
+        scale: bool = True,
         stream: str = "",
     ) -> Task:
         """A task from the user's own arrays (numpy, torch, or nested lists).
@@ -134,8 +137,11 @@ class Task:
         unless they already are 0 .. classes-1. If neither `validation` nor `test` is given,
         the samples are divided at random (from `seed`) by `fractions`, every class alike.
         Bytes (uint8, as of images) are divided by `divisor` when they are used, without one by the
-        largest byte in x. Values of a regression are standardised for learning by the training
-        values; scores and predictions are in their own units (`standardize=False`: learned as they are).
+        largest byte in x. Other numbers are standardised when they are used, each feature (each channel of
+        images) by the training samples; features of zeros and ones stay as they are (`scale=False`: all do).
+        Values of a regression are standardised for learning by the training values; scores and predictions
+        are in their own units (`standardize=False`: learned as they are). All that is recorded in `scaling`:
+        `predict` does the same.
         """
         named = {"train": (x, y), "validation": validation, "test": test}
         classes = plain(classes)
@@ -187,7 +193,21 @@ class Task:
             task = replace(task, **divided)
         if kind == "regression" and standardize:
             task = replace(task, scaling=standardized(name, task.train.y.numpy(), divisor))
+        if scale and inputs.is_floating_point():
+            task = scaled_alike([task])[0]
         return _warn_of_absent_classes(task)
+
+
+def _floats(value: Any) -> Any:
+    return [float(v) for v in value] if isinstance(value, tuple) else float(value)
+
+
+def scaled_alike(tasks: Sequence[Task]) -> list[Task]:
+    """The tasks, with inputs standardised by the training samples of all of them together."""
+    found = centered(torch.cat([task.train.x for task in tasks]))
+    return [
+        replace(task, scaling=replace(task.scaling, center=found.center, width=found.width)) for task in tasks
+    ]
 
 
 def same_fingerprint(task: Task, stored: str) -> bool:
@@ -250,6 +270,9 @@ def _check(task: Task) -> None:
         _check_labels(where, task.labels, task.classes)
     for name, split in task.splits():
         _check_split(f"{where}, {name}", split, task)
+    scaled = len(task.scaling.center)
+    if scaled not in (0, task.input_shape[0]):
+        raise TaskError(f"{where}: its scaling is of {scaled} inputs; the inputs are {task.input_shape}")
     if task.kind != "regression":
         _check_training_classes(where, task)
 

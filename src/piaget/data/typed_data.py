@@ -8,6 +8,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from piaget.data.plain import BEYOND, is_number, is_whole, shown
 
+LATER = {"later": True}  # metadata of a field that files of older versions lack
+
 
 def read(hint: Any, value: Any, where: str) -> Any:
     """The value, with tuples and dataclasses where the hint has them. ValueError: it is something else."""
@@ -21,7 +23,8 @@ def read(hint: Any, value: Any, where: str) -> Any:
     if kind is dict and isinstance(value, dict):
         return {name: read(inside[1], one, f"{where}.{name}") for name, one in value.items()}
     if isinstance(hint, type) and dataclasses.is_dataclass(hint) and isinstance(value, dict):
-        return hint(**read_fields(get_type_hints(hint), value, where))
+        later = frozenset(field.name for field in dataclasses.fields(hint) if field.metadata.get("later"))
+        return hint(**read_fields(get_type_hints(hint), value, where, later))
     if hint is Any or (hint in PLAIN and PLAIN[hint](value)):
         return value
     expected = getattr(hint, "__name__", str(hint)) if kind is None else str(hint)

@@ -1,4 +1,4 @@
-"""A stage laid out as tensors. (Read back by results.py.)
+"""A stage laid out as tensors. (Read back by outcome.py.)
 
 Runs with different numbers of components, outputs, used features and samples can be stacked: all are padded
 to a common `Size`.

@@ -19,7 +19,7 @@ from piaget.engine.batches import Batch, Epoch, Plan, draw_plan, empty_plan
 from piaget.engine.compiled import Compiled, compiled, pays
 from piaget.engine.heap import give_back
 from piaget.engine.layout import Layout, Part, of_run, stacked
-from piaget.engine.results import results
+from piaget.engine.outcome import outcome
 from piaget.engine.stage import Idle, Stage
 from piaget.engine.step import Inputs, Standing, Step
 from piaget.errors import Diverged
@@ -294,7 +294,7 @@ class Training:
     def update(self, place: int) -> Update:
         """One run's results since it last took them."""
         work = of_run(self.work, place) if self.cohort else self.work
-        update = results(self.layouts[place], work, self.unread[place])
+        update = outcome(self.layouts[place], work, self.unread[place])
         self.unread[place] = 0
         for total in work.totals.values():
             total.zero_()

@@ -51,6 +51,8 @@ def _check_record(state: State, record: TaskRecord) -> None:
     shape = record.input_shape
     right = bool(shape) and min(shape) > 0 and math.prod(shape) <= MANY_INPUTS
     _require(right, f"{where}: inputs of shape {shape}")
+    scaled = len(record.scaling.center)
+    _require(scaled in (0, shape[0]), f"{where}: {scaled} inputs are scaled, of shape {shape}")
     _require(1 <= record.k <= state.k, f"{where}: it uses {record.k} of {state.k} components")
     if record.encoding is not None:
         inputs = len(record.encoding.inputs)

@@ -88,7 +88,7 @@ def _fields(described: TaskRecord | Task, names: Iterable[str], encodings: list[
     """What describes a task; its encoding by its number, since tasks share one."""
     number = None if described.encoding is None else encodings.index(described.encoding)
     fields = {name: getattr(described, name) for name in names}
-    return fields | {"scaling": vars(described.scaling), "encoding": number}
+    return fields | {"scaling": described.scaling.to_json(), "encoding": number}
 
 
 def _task_tensors(task: Task) -> Branch:

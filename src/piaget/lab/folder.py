@@ -42,6 +42,11 @@ class RunFolder:
         self.path = path
         self.rows_file, self.learner = path / "rows.csv", path / "learner"
 
+    @property
+    def file(self) -> Path:
+        """Where it is described."""
+        return self.path / "run.json"
+
     @cached_property
     def description(self) -> dict[str, Any]:
         """What run.json says."""
@@ -178,7 +183,7 @@ _DESCRIPTION: dict[str, Any] = {
     "versions": dict[str, Any] | None,
     "machine": dict[str, Any] | None,
 }
-_CONFIGURATION: dict[str, Any] = {
+CONFIGURATION: dict[str, Any] = {
     "stream": str | None,
     "table": dict[str, Any] | None,
     "options": dict[str, Any],
@@ -199,7 +204,7 @@ def read_description(folder: Path) -> dict[str, Any]:
     try:
         for name in _DESCRIPTION.keys() & {"configuration", "status", *description}:
             read(_DESCRIPTION[name], description.get(name), name)
-        for name, hint in _CONFIGURATION.items():
+        for name, hint in CONFIGURATION.items():
             read(hint, description["configuration"].get(name), name)
         if description.get("rows") is not None:
             read_fields({"size": int, "sha256": str}, description["rows"], "rows")

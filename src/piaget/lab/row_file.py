@@ -6,9 +6,9 @@ import csv
 import hashlib
 import io
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from piaget.errors import LoadError
 from piaget.files import write_atomically
@@ -70,10 +70,23 @@ class RowFile:
 
 def as_csv(rows: Sequence[Row], old: bool = False) -> bytes:
     """Rows as lines of the file; `old`: as version 0.1 wrote them."""
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, OLD_COLUMNS if old else COLUMNS, lineterminator="\n")
-    writer.writerows(downgrade(row) if old else row for row in rows)
-    return text.getvalue().encode()
+    columns = OLD_COLUMNS if old else COLUMNS
+    plain: Iterable[Any] = map(downgrade, rows) if old else rows
+    return csv_text([row[name] for name in columns] for row in plain)
+
+
+def csv_text(lines: Iterable[Sequence[Any]]) -> bytes:
+    """Lines of a CSV file that end with a line feed. Before Python 3.13 only those characters of a name are
+    quoted that end a line: so lines end with both while they are written, or a name with a carriage return
+    could not be read back."""
+    parts: list[str] = []
+
+    class _Lines:
+        def write(self, line: str) -> None:
+            parts.append(line.removesuffix("\r\n") + "\n")
+
+    csv.writer(_Lines(), lineterminator="\r\n").writerows(lines)
+    return "".join(parts).encode()
 
 
 def kept_bytes(path: Path, kept: Extent, whole: bool = False) -> bytes:

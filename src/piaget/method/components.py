@@ -156,7 +156,7 @@ class Conv(Components):
     def mix(self, outputs: Tensor, weights: Tensor) -> Tensor:
         # As a product of matrices, so that the weighted outputs need not be written and read again.
         rows = self.in_memory(outputs)  # (B, k, h, w, c)
-        weights = weights.expand(len(rows), -1)[:, None]  # (B, 1, k)
+        weights = weights.expand(rows.shape[0], -1)[:, None]  # (B, 1, k); len() would fix B in an export
         return self.from_memory((weights @ rows.flatten(2))[:, 0].unflatten(1, rows.shape[2:]))
 
     def in_memory(self, outputs: Tensor) -> Tensor:
@@ -268,13 +268,13 @@ class Module(Components):
             raise TaskError(f"inputs of shape {shape} do not go through the component: {error}") from error
 
     def apply(self, params: Tensors, h: Tensor) -> Tensor:
-        skeleton = _skeleton(self.factory)
+        _skeleton(self.factory)  # made outside of vmap, in which nothing random may be called
+        return torch.func.vmap(lambda own: self.call(own, h), out_dims=1)(params)
 
-        def one(own: Tensors) -> Tensor:
-            named = {name.replace(":", "."): p for name, p in own.items()}
-            return torch.func.functional_call(skeleton, named, (h,))
-
-        return torch.func.vmap(one, out_dims=1)(params)
+    def call(self, own: Tensors, h: Tensor) -> Tensor:
+        """One module, with parameters of its own: (B, *shape) -> (B, *shape)."""
+        named = {name.replace(":", "."): p for name, p in own.items()}
+        return torch.func.functional_call(_skeleton(self.factory), named, (h,))
 
     def output_shape(self, shape: Shape) -> Shape:
         return shape

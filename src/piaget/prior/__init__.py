@@ -20,6 +20,7 @@ records.py (what tasks say, and what is kept of them), boosting.py and correctin
 from piaget.prior.answers import Appraisal, Values, appraise, probabilities, values
 from piaget.prior.knowledge import Form, Knowledge, begin
 from piaget.prior.learning import adapt, anew, assimilate, forget, learn, settled, update
+from piaget.prior.module import module
 from piaget.prior.saving import describe, restore
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "describe",
     "forget",
     "learn",
+    "module",
     "probabilities",
     "restore",
     "settled",

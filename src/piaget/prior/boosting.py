@@ -156,7 +156,7 @@ class _Growing:
         self.codes, self.loss, self.rows = codes, loss, rows
         self.features = codes.shape[1]
         self.places = codes[rows] + BINS * np.arange(self.features)  # (n, F): of a bin among all
-        self.out = np.zeros(loss.start.shape)
+        self.out: np.ndarray = np.zeros(loss.start.shape)
         self.depth = DEPTHS[len(codes) >= ENOUGH]
         self.trees: list[list[np.ndarray]] = []
 
@@ -165,7 +165,7 @@ class _Growing:
         if trees:
             feature, cut, value = (np.stack([tree[part] for tree in trees]) for part in range(3))
             return Forest(feature, cut, value)
-        nodes, outputs = 2**self.depth - 1, self.out.shape[1]
+        nodes, outputs = 2**self.depth - 1, self.out.shape[-1]
         empty = np.zeros((0, nodes), np.int64)
         return Forest(empty, empty, np.zeros((0, nodes + 1, outputs)))
 

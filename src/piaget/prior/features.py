@@ -25,7 +25,7 @@ class Frame(NamedTuple):
     def features(self, x: Tensor) -> Tensor:
         """(n, inputs) -> (n, d), in 64 bits."""
         inputs = (x.double() - self.center) / self.scale
-        return torch.cat([torch.ones(len(x), 1, dtype=torch.float64), inputs], 1)
+        return torch.cat([torch.ones_like(inputs[:, :1]), inputs], 1)
 
     def targets(self, y: Tensor) -> Tensor:
         """Class numbers (whole) stay as they are."""

@@ -111,12 +111,12 @@ class Contents:
                 pairs.append((ours, theirs, replace(test, p=p)))
         return pairs
 
-    def mean_curves(self, group: Group) -> pd.DataFrame:
-        """Scores of the j-th task (columns) against epochs of the stream (index), mean of seeds, smoothed."""
+    def mean_curves(self, group: Group, smooth: bool = True) -> pd.DataFrame:
+        """Scores of the j-th task (columns) against epochs of the stream (index), mean over seeds."""
         lengths = {run.name: self.epochs_of(run) for run in group.counted}
         lines = metrics.epochs_of_stream(pd.concat([self.of(name) for name in lengths]), lengths)
         curves = lines.pivot_table(index="at", columns="j", values="value", aggfunc="mean")
-        return _smoothed(curves) * group.unit
+        return (_smoothed(curves) if smooth else curves) * group.unit
 
     def epochs_of(self, run: ReportedRun) -> list[int]:
         """How many epochs each trained task took, as far as its rows tell; the last one may be unfinished."""
@@ -133,9 +133,13 @@ class Contents:
 
     def weights(self, run: str) -> dict[str, np.ndarray]:
         """Each task's structure (components, depths), in the order of the stream."""
-        structures = {}
-        for task, lines in self.of(run, metrics.structures).groupby("evaluated", sort=False):
-            weights = lines.pivot(index="component", columns="depth", values="value").to_numpy()
+        structures, lines = {}, self.of(run, metrics.structures)
+        codes, tasks = pd.factorize(lines["evaluated"])
+        component, depth = lines["component"].to_numpy(), lines["depth"].to_numpy()
+        values = lines["value"].to_numpy()
+        for code, task in enumerate(tasks):
+            own = codes == code
+            weights = filled(component[own], depth[own], values[own])
             if np.isfinite(weights).all():  # else it diverged
                 structures[str(task)] = weights
         return structures
@@ -145,6 +149,17 @@ class Contents:
         tried = self.of(run, metrics.candidates)
         kept = [list(tasks).index(task) for task in tried[tried["kept"]]["trained"] if task in tasks]
         return [-1] * (components - len(kept)) + kept
+
+
+def filled(
+    rows: np.ndarray, columns: np.ndarray, values: np.ndarray, shape: tuple[int, int] | None = None
+) -> np.ndarray:
+    """A matrix with these values at these places, and nan elsewhere: much faster than pivot tables of pandas,
+    of which a report of thousands of runs would need hundreds of thousands."""
+    size = shape or (int(rows.max(initial=-1)) + 1, int(columns.max(initial=-1)) + 1)
+    matrix = np.full(size, np.nan)
+    matrix[rows, columns] = values
+    return matrix
 
 
 def mean_use(weights: np.ndarray) -> np.ndarray:

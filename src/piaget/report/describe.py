@@ -16,7 +16,7 @@ import piaget
 from piaget.lab.final_table import DIGITS
 from piaget.paper.names import ALGORITHMS
 from piaget.report import metrics, page_data as data
-from piaget.report.contents import Contents, mean_use
+from piaget.report.contents import Contents, filled, mean_use
 from piaget.report.explorer import rounded
 from piaget.report.forms import Cell, Table
 from piaget.report.groups import Group
@@ -46,7 +46,7 @@ class Describer:
         )
         return data.ReportData(
             title=title,
-            date=datetime.date.today().isoformat(),
+            date=_today().isoformat(),
             version=piaget.__version__,
             command=command,
             notes=list(contents.results.notes),
@@ -107,7 +107,7 @@ class Describer:
             status=run.status,
             counted=run in group.counted,
             folder=str(run.folder),
-            link=_link(run.folder / "run.json", self.place),
+            link=_link(run.disk.file, self.place),
             command=run.command,
             reference=contents.positions.get(contents.references.get(run.name, "")),
             configuration=run.configuration,
@@ -164,8 +164,12 @@ class Describer:
         removals = self.contents.of(run, metrics.removals)
         if removals.empty:
             return []
-        wide = removals.pivot_table(index="evaluated", columns="component", values="reused", aggfunc="last")
-        return [[bool(value == 1) for value in row] for row in wide.reindex(index=list(tasks)).to_numpy()]
+        places = {task: j for j, task in enumerate(tasks)}
+        known = removals[removals["evaluated"].isin(places)]
+        columns, values = known["component"].to_numpy(), known["reused"].to_numpy()
+        shape = len(tasks), int(removals["component"].max()) + 1
+        wide = filled(known["evaluated"].map(places).to_numpy(int), columns, values, shape)
+        return (wide == 1).tolist()
 
     def curve(self, group: Group) -> data.CurveData | None:
         """Only where tasks were evaluated while they were learned."""
@@ -214,6 +218,14 @@ class Describer:
         )
 
 
+def _today() -> datetime.date:
+    """Or the day that is given for files that are to come out the same on any day (SOURCE_DATE_EPOCH)."""
+    given = os.environ.get("SOURCE_DATE_EPOCH", "")
+    if not given.isdecimal():
+        return datetime.date.today()
+    return datetime.datetime.fromtimestamp(int(given), datetime.UTC).date()
+
+
 def _cell_data(cell: Cell) -> data.CellData:
     return data.CellData(text=cell.text, value=cell.value)
 
@@ -226,9 +238,9 @@ def _text_or_data(cell: Cell) -> str | data.CellData:
 
 def _after(lines: pd.DataFrame, tasks: int, unit: float) -> list[list[data.Number]]:
     """Row i: scores after task i; empty where nothing was evaluated then."""
-    wide = lines.pivot_table(index="i", columns="j", values="value", aggfunc="last") * unit
-    rows = [_rounded(row) for _, row in wide.reindex(index=range(tasks), columns=range(tasks)).iterrows()]
-    return [[] if all(value is None for value in row) else row for row in rows]
+    places = lines["i"].to_numpy(), lines["j"].to_numpy()
+    wide = filled(*places, lines["value"].to_numpy() * unit, (tasks, tasks))
+    return [[] if np.isnan(row).all() else _rounded(row) for row in wide]
 
 
 def _rounded(values: Any, digits: int = 2) -> list[data.Number]:

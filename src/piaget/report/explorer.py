@@ -54,7 +54,7 @@ def explore(contents: Contents, data_dir: str | None, notes: list[str]) -> list[
     explorers = []
     for group in contents.groups:
         run = next((run for run in group.runs if run.done), None)
-        if run is None or not run.has_components:
+        if run is None or not run.has_components or run.collected:
             continue
         try:
             opened = open_run(run, data_dir)

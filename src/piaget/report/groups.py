@@ -103,7 +103,7 @@ def _notes(groups: list[Group], finished: set[str]) -> list[str]:
     for stream in dict.fromkeys(group.stream for group in groups if group.stream not in finished):
         notes.append(f"no run on {stream} is finished: its numbers are of the tasks learned so far")
     changes = [{f"{name}={value}" for name, value in group.first.changes.items()} for group in groups]
-    if common := sorted(set.intersection(*changes)):
+    if changes and (common := sorted(set.intersection(*changes))):
         notes.append(f"all runs: {', '.join(common)}, which is not the paper's setting")
     return notes
 

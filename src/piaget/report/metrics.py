@@ -12,7 +12,6 @@ got better.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -205,18 +204,14 @@ def area_under_curve(rows: pd.DataFrame) -> pd.Series:
     Needs `--every`: tasks that were evaluated only once do not count; without any, there is no number.
     """
     lines = scores(rows)
-    lines = lines[lines["trained"] == lines["evaluated"]]
-
-    def area(curve: pd.DataFrame) -> float:
-        curve = curve.drop_duplicates("epoch", keep="last")
-        if len(curve) < 2:
-            return math.nan
-        epochs, values = curve["epoch"].to_numpy(float), curve["value"].to_numpy()
-        trapezoids = np.diff(epochs) * (values[1:] + values[:-1]) / 2
-        return float(trapezoids.sum() / (epochs[-1] - epochs[0]))
-
-    areas = lines.groupby(TASK, sort=False)[["epoch", "value"]].apply(area)
-    return areas.groupby("run").mean() if len(areas) else pd.Series(dtype=float)
+    lines = lines[lines["trained"] == lines["evaluated"]].drop_duplicates([*TASK, "epoch"], keep="last")
+    before = lines.groupby(TASK, sort=False)[["epoch", "value"]].shift()
+    width = lines["epoch"] - before["epoch"]  # of a trapezoid, from the evaluation before to this one
+    lines = lines.assign(width=width, area=width * (lines["value"] + before["value"]) / 2)
+    trapezoids = lines[width.notna()].groupby(TASK)
+    sums, known = trapezoids[["area", "width"]].sum(), trapezoids["area"].count() == trapezoids.size()
+    areas = (sums["area"] / sums["width"]).where(known)
+    return areas.groupby("run").mean().reindex(lines["run"].unique())
 
 
 def components(rows: pd.DataFrame) -> pd.Series:
@@ -254,7 +249,7 @@ def removals(rows: pd.DataFrame) -> pd.DataFrame:
     whole = lines.join(some.rename("whole"), on=TASK)["whole"]
     lines["final"] = whole.fillna(lines["final"])
     worse = gain(lines["metric"], lines["final"], lines["value"])
-    return lines.assign(reused=worse > DROP * lines["final"] + 1e-9)  # exactly 5 % is not more
+    return lines.assign(reused=worse > DROP * (1 + 1e-5) * lines["final"])  # exactly 5 % is not more
 
 
 def reuse(rows: pd.DataFrame) -> pd.DataFrame:

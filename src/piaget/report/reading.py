@@ -1,4 +1,4 @@
-"""Run folders, read for a report: also those of unfinished runs."""
+"""Run folders, read for a report, also those of unfinished runs; and collected results."""
 
 from __future__ import annotations
 
@@ -15,24 +15,29 @@ import numpy as np
 import pandas as pd
 
 from piaget.errors import LoadError, SettingError
+from piaget.lab.collection import (
+    COLUMNS as KEPT_COLUMNS,
+    IRRELEVANT,
+    CollectedRun,
+    collections_below,
+    read_collection,
+)
 from piaget.lab.configuration import configure
 from piaget.lab.folder import DIVERGED, RunFolder, runs_below
 from piaget.paper.names import ALGORITHMS, BASES, trials
 from piaget.paper.results import reported
 from piaget.scoring.rows import COLUMNS, OLD_COLUMNS, upgrade
 
-IRRELEVANT = ("compile", "device")  # settings that do not change results (much)
-
 
 @dataclass(frozen=True)
 class ReportedRun:
     """One run: what is on disk, and its stream and method as its rows have them."""
 
-    disk: RunFolder
+    disk: RunFolder | CollectedRun
     stream: str
     method: str
 
-    @property
+    @cached_property
     def name(self) -> str:
         """Of the folder: unique in a report."""
         return str(self.disk.path)
@@ -73,15 +78,25 @@ class ReportedRun:
 
     @cached_property
     def changes(self) -> dict[str, Any]:
-        """What is not the paper's: options of the stream, epochs, settings."""
+        """What is not the paper's: data, options of the stream, epochs, settings."""
         chosen, usual = self.configuration, self._usual
-        changes = dict(chosen["options"])
+        changes = ({"data": self.reduced} if self.reduced else {}) | chosen["options"]
         if chosen["epochs"] != usual["epochs"]:
             changes["epochs"] = chosen["epochs"]
         for name in sorted({*chosen["settings"], *usual["settings"]} - {*IRRELEVANT}):
             if chosen["settings"].get(name) != usual["settings"].get(name):
                 changes[name] = chosen["settings"].get(name, "default")
         return changes
+
+    @property
+    def reduced(self) -> str | None:
+        """In what its data is less than that of the paper's experiment, if the options do not say it."""
+        return self.description.get("reduced")
+
+    @property
+    def collected(self) -> bool:
+        """Is it only known by its results?"""
+        return isinstance(self.disk, CollectedRun)
 
     @property
     def _usual(self) -> dict[str, Any]:
@@ -110,11 +125,11 @@ class ReportedRun:
         seconds = (noted.get("seconds") or 0) / len(noted.get("together") or [self])
         return seconds or None, noted.get("steps"), noted.get("peak_memory")
 
-    @property
+    @cached_property
     def data(self) -> str:
         """What it learned from. (The stream of a table is only called as its file is.)"""
         chosen = self.configuration
-        return json.dumps([self.stream, chosen.get("table"), chosen["options"]], sort_keys=True)
+        return json.dumps([self.stream, chosen.get("table"), chosen["options"], self.reduced], sort_keys=True)
 
     @property
     def work(self) -> tuple[str, int]:
@@ -192,12 +207,13 @@ def read(folders: Sequence[Path]) -> Results:
     for folder in folders:
         if not folder.is_dir():
             raise SettingError(
-                f"{folder} is no folder; expected one that piaget run or piaget sweep wrote to"
+                f"{folder} is no folder; expected one that piaget run, sweep or collect wrote to"
             )
     disks = {run.path: run for folder in folders for run in runs_below(folder)}
-    if not disks:
+    places = dict.fromkeys(place for folder in folders for place in collections_below(folder))
+    if not disks and not places:
         raise SettingError(
-            f"no run in {', '.join(map(str, folders))}; expected folders that piaget run or piaget sweep "
+            f"no run in {', '.join(map(str, folders))}; expected folders that piaget run, sweep or collect "
             "wrote to"
         )
     runs, tables, notes = [], [], []
@@ -209,6 +225,14 @@ def read(folders: Sequence[Path]) -> Results:
             continue
         runs.append(run)
         tables.append(rows.assign(run=run.name))
+    for place in places:
+        try:
+            collected, rows = _read_collected(place)
+        except LoadError as error:
+            notes.append(f"left out: {error}")
+            continue
+        runs += collected
+        tables.append(rows)
     notes += [f"{run.name}: {DIVERGED}: {run.description['error']}" for run in runs if run.diverged]
     if not runs:
         raise SettingError("no run has scores yet: " + "; ".join(notes))
@@ -230,6 +254,21 @@ def _read_run(disk: RunFolder) -> tuple[ReportedRun, pd.DataFrame]:
     return ReportedRun(disk, stream, method), rows
 
 
+def _read_collected(place: Path) -> tuple[list[ReportedRun], pd.DataFrame]:
+    """The runs on one stream, and the rows of all of them."""
+    collection = read_collection(place)
+    runs = [ReportedRun(run, run.stream, run.method) for run in collection.runs]
+    if wrong := [run.method for run in runs if run.method.count("/") != 2]:
+        raise LoadError(f"{place} has the method {wrong[0]!r}; expected structure/adaptation/algorithm")
+    rows = _parsed(place, collection.text)
+    if list(rows.columns) != ["run", *KEPT_COLUMNS] or not rows["run"].between(0, len(runs) - 1).all():
+        raise LoadError(f"{place} has rows of no run, or with the columns {', '.join(rows.columns)}")
+    told = {name: [getattr(run, name) for run in runs] for name in ("stream", "method", "seed", "name")}
+    told_of = pd.DataFrame(told).iloc[rows["run"]].set_index(rows.index)
+    rows = rows.drop(columns="run").join(told_of).rename(columns={"name": "run"})
+    return runs, rows[[*COLUMNS, "run"]]
+
+
 def _order(run: ReportedRun) -> tuple[Any, ...]:
     """As in the paper's tables; after them, parts that the paper does not have, by name."""
     structure, base, algorithm = run.parts
@@ -243,18 +282,22 @@ def _place(name: str, known: Mapping[str, str]) -> tuple[int, str]:
 
 def read_rows(path: Path, text: bytes) -> pd.DataFrame:
     """The rows of a file's text, as a table."""
-    numbers = {"seed": int, "epoch": int, "component": "Int64", "depth": "Int64", "value": float}
-    kinds: dict[str, Any] = dict.fromkeys(COLUMNS, str) | numbers
-    empty = {"value": ["", "nan"], "component": [""], "depth": [""]}
-    try:
-        rows = pd.read_csv(io.BytesIO(text), dtype=kinds, keep_default_na=False, na_values=empty)
-    except ValueError as error:  # pandas' own errors are ValueErrors, too
-        raise LoadError(f"{path} is no file of rows: {error}") from error
+    rows = _parsed(path, text)
     if tuple(rows.columns) == OLD_COLUMNS:
         rows = _upgraded(rows)
     if tuple(rows.columns) != COLUMNS:
         raise LoadError(f"{path} has the columns {', '.join(rows.columns)}; expected {', '.join(COLUMNS)}")
     return rows
+
+
+def _parsed(path: Path, text: bytes) -> pd.DataFrame:
+    numbers = {"run": int, "seed": int, "epoch": int, "component": "Int64", "depth": "Int64", "value": float}
+    kinds: dict[str, Any] = dict.fromkeys(COLUMNS, str) | numbers
+    empty = {"value": ["", "nan"], "component": [""], "depth": [""]}
+    try:
+        return pd.read_csv(io.BytesIO(text), dtype=kinds, keep_default_na=False, na_values=empty)
+    except ValueError as error:  # pandas' own errors are ValueErrors, too
+        raise LoadError(f"{path} is no file of rows: {error}") from error
 
 
 def _upgraded(rows: pd.DataFrame) -> pd.DataFrame:

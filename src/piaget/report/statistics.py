@@ -7,12 +7,14 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from scipy import stats
 
 from piaget.lab.final_table import mean_and_error
 
 ENOUGH = 5  # seeds, to say anything beside the paper's numbers
 LEVEL = 0.05
+FEW = 12  # differences of which all signs are tried
 
 
 def welch(mean: float, error: float, n: int, other: float, other_error: float, other_n: int) -> float:
@@ -69,8 +71,20 @@ def paired(ours: dict[int, float], theirs: dict[int, float]) -> Paired | None:
         return Paired(len(differences), mean, error, certain, certain)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # differences that are nearly all the same
-        t_test, wilcoxon = stats.ttest_1samp(differences, 0.0), stats.wilcoxon(differences)
-    return Paired(len(differences), mean, error, float(t_test.pvalue), float(wilcoxon.pvalue))
+        t_test, wilcoxon = stats.ttest_1samp(differences, 0.0), signed_rank(differences)
+    return Paired(len(differences), mean, error, float(t_test.pvalue), wilcoxon)
+
+
+def signed_rank(differences: Sequence[float]) -> float:
+    """The two-sided p-value of Wilcoxon's signed-rank test. For few numbers it is that of all signs that they
+    could have had, also with ties: as scipy has it, which takes seconds for that."""
+    signed = np.array([difference for difference in differences if difference != 0])
+    if len(signed) > FEW:
+        return float(stats.wilcoxon(differences).pvalue)
+    ranks = stats.rankdata(abs(signed))
+    positive = np.arange(2 ** len(signed))[:, None] >> np.arange(len(signed)) & 1  # (2^n, n): who is
+    sums, seen = positive @ ranks, ranks[signed > 0].sum()
+    return min(1.0, 2 * min(float((sums <= seen).mean()), float((sums >= seen).mean())))
 
 
 def holm(values: Sequence[float]) -> list[float]:

@@ -14,6 +14,7 @@ import piaget
 from piaget.data.typed_data import read
 from piaget.errors import LoadError
 from piaget.knowledge.storage import holds_prior
+from piaget.lab.folder import RunFolder
 from piaget.lab.progress import duration
 from piaget.lab.table_summary import LEVEL, columns_of
 from piaget.prior_learner import PriorLearner
@@ -75,7 +76,7 @@ def report_data(
 
 def summary(run: ReportedRun) -> dict[str, Any] | None:
     """What a run over a table found; None: it is no such run. LoadError: it is damaged."""
-    found = run.disk.summary
+    found = run.disk.summary if isinstance(run.disk, RunFolder) else None
     if found is None:
         return None
     try:
@@ -90,11 +91,12 @@ def summary(run: ReportedRun) -> dict[str, Any] | None:
 
 def describe(run: ReportedRun) -> data.OwnRunData:
     """One run."""
-    found, rows = summary(run), list(run.disk.rows())
-    if found is None:
+    found, disk = summary(run), run.disk
+    if found is None or not isinstance(disk, RunFolder):
         raise LoadError(f"{run.folder} has no summary.json")
+    rows = list(disk.rows())
     notes = [found["chance"]] if found["chance"] else []
-    learner = _learner(run, notes)
+    learner = _learner(disk, notes)
     gone = _gone(run, learner, notes)
     table = run.configuration.get("table") or {}
     labels = [str(label) for label in found["labels"]]
@@ -129,9 +131,9 @@ def describe(run: ReportedRun) -> data.OwnRunData:
     )
 
 
-def _learner(run: ReportedRun, notes: list[str]) -> PriorLearner | None:
+def _learner(disk: RunFolder, notes: list[str]) -> PriorLearner | None:
     try:
-        place = run.disk.saved_learner()
+        place = disk.saved_learner()
         if holds_prior(place):
             learner = PriorLearner.load(place)
             return learner if learner.tasks else None

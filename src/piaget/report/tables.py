@@ -10,6 +10,7 @@ from piaget.lab.final_table import DIGITS, mean_and_error
 from piaget.lab.progress import duration
 from piaget.paper.results import component_numbers
 from piaget.report import metrics
+from piaget.report.claim_table import claims
 from piaget.report.contents import Contents
 from piaget.report.forms import Cell, Table, mark_best, number, share_of
 from piaget.report.statistics import LEVEL, spread, verdict
@@ -331,6 +332,7 @@ TABLES: tuple[Callable[[Contents], Table], ...] = (
     compositionality,
     ratios,
     differences,
+    claims,
     cost,
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import itertools
 import re
 import warnings
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ from matplotlib.figure import Figure
 from piaget.errors import LoadError, SettingError
 from piaget.files import write_atomically
 from piaget.report import pixels
+from piaget.report.against import against
 from piaget.report.contents import Contents
 from piaget.report.describe import Describer
 from piaget.report.explorer import explore
@@ -36,9 +38,15 @@ def report(
     title: str,
     command: str,
     data_dir: str | None = None,
+    others: Sequence[Path] = (),
+    drawn: bool = True,
     say: Say = lambda _: None,
 ) -> tuple[list[Table], list[str]]:
-    """Writes the report of all runs in these folders; returns its tables and its notes."""
+    """Writes the report of all runs in these folders; returns its tables and its notes.
+
+    others: folders of other results of the same experiments, which they are compared with; drawn: are there
+    figures as files?
+    """
     if out.exists() and not out.is_dir():
         raise SettingError(f"--out {out} is a file; expected a folder, or a name for a new one")
     say("reading runs")
@@ -48,7 +56,7 @@ def report(
     all_tables = own_tables(described)
     for old in (*(out / "figures").glob("*.svg"), *(out / "figures").glob("*.pdf")):
         old.unlink()  # of runs that may not be there any more
-    if len(own) == len(results.runs):
+    if len(own) == len(results.runs) and not others:
         _write(out / "report.html", table_page(described).encode())
         _write_tables(out, all_tables)
         return all_tables, described["notes"]
@@ -57,13 +65,18 @@ def report(
         results.notes.append(f"runs over tables of your own have a page for themselves, too: {OWN_PAGE}")
     contents = Contents(results)
     all_tables = tables(contents) + all_tables
+    if others:
+        compared = against(contents, Contents(read(others)))
+        if compared.rows:
+            all_tables.append(compared)
+        else:
+            results.notes.append("nothing was run in both places with the same settings")
     _write_tables(out, all_tables)
-    say("drawing figures")
-    for name, figure in figures(contents):
-        _save(figure, out / "figures" / _plain(name))
+    if drawn:
+        say("drawing figures")
+        for name, figure in itertools.chain(figures(contents), pixels.figures(contents.groups, data_dir)):
+            _save(figure, out / "figures" / _plain(name))
     say("exploring components")
-    for name, figure in pixels.figures(contents.groups, data_dir):
-        _save(figure, out / "figures" / _plain(name))
     explorers = explore(contents, data_dir, results.notes)
     data = Describer(contents, out).report(all_tables, explorers, title=title, command=command)
     _write(out / "report.html", page(data).encode())

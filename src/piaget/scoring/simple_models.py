@@ -11,7 +11,7 @@ Newton's method; a step eliminates own_g group by group, so its cost is in propo
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -85,7 +85,7 @@ def _majority(groups: Groups, classes: int) -> dict[str, Tensor]:
 
 def _linear(model: str, groups: Groups, classes: int) -> dict[str, Tensor]:
     parts = {name: rows.train for name, rows in groups.items()}
-    center, scale, origin, unit = _standard(parts.values(), classes)
+    center, scale, origin, unit = _standard(parts.values())
 
     def features(x: Tensor) -> Tensor:
         return torch.cat([torch.ones(len(x), 1, dtype=torch.float64), (x.double() - center) / scale], 1)
@@ -114,8 +114,8 @@ def _linear(model: str, groups: Groups, classes: int) -> dict[str, Tensor]:
     return said(fitted({name: rows.learned for name, rows in groups.items()}, strength), "test")
 
 
-def _standard(parts: object, classes: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    x, y = (torch.cat(list(both)).double() for both in zip(*parts, strict=True))  # type: ignore[call-overload]
+def _standard(parts: Iterable[Part]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    x, y = (torch.cat(list(both)).double() for both in zip(*parts, strict=True))
     scale, unit = x.std(0, correction=0), y.std(correction=0)
     one = torch.ones((), dtype=torch.float64)
     return x.mean(0), torch.where(scale > 1e-9, scale, one), y.mean(), unit if unit > 1e-9 else one

@@ -84,7 +84,8 @@ class Watch:
                 f"task {task.name!r}: it is to be evaluated on inputs of shape {task.input_shape}, "
                 f"but was learned with {tuple(record.input_shape)}"
             )
-        if (record.scaling, record.encoding) != (task.scaling, task.encoding):
+        # Data is scaled as the learner recorded it. Only what was done to it before must be the same.
+        if (record.scaling.divisor, record.encoding) != (task.scaling.divisor, task.encoding):
             raise TaskError(
                 f"task {task.name!r}: it is to be evaluated on data that is scaled or encoded otherwise "
                 "than what it was learned with; give from_table the learner's encoding"

@@ -87,7 +87,7 @@ def is_it_worth_it(rows: Sequence[Row], metric: str) -> str | None:
     if found.verdict == "worse":
         return f"Not worth it: {numbers}."
     return (
-        f"No clear difference: {numbers}; {found.mean:+.3f} may be chance (standard error {found.error:.3f})."
+        f"No clear difference: {numbers}; {found.mean:+.4f} may be chance (standard error {found.error:.4f})."
     )
 
 

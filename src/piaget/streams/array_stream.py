@@ -13,7 +13,7 @@ import torch
 from piaget.data.arrays import as_array, is_measured, to_numpy
 from piaget.data.columns import as_text
 from piaget.data.plain import Fractions, check_seed, plain
-from piaget.data.tasks import Kind, Task
+from piaget.data.tasks import Kind, Task, scaled_alike
 from piaget.errors import DataError, SettingError, TaskError
 from piaget.streams.folder_stream import channels_first
 from piaget.streams.lazy import LazyStream, MadeStream
@@ -29,13 +29,15 @@ def from_arrays(
     kind: Kind | None = None,
     fractions: Fractions = (0.6, 0.2, 0.2),
     divisor: float | None = None,
+    scale: bool = True,
     seed: int = 0,
     name: str = "arrays",
 ) -> list[Task]:
     """One task for each value of `groups`; or for each entry of a dictionary {name: (x, y)}.
 
     x: (n, *shape) inputs, y: (n,) labels or values, groups: (n,) to which task each sample belongs.
-    Tasks come in the order in which groups first occur. See `Task.from_arrays` for the other options.
+    Tasks come in the order in which groups first occur. See `Task.from_arrays` for the other options; inputs
+    are scaled by the training samples of all tasks together, if they have the same shape.
     """
     if isinstance(x, Mapping):
         if y is not None or groups is not None:
@@ -55,12 +57,13 @@ def from_arrays(
         arrays = [_array("inputs", px) for px, _ in pairs.values()]
         if all(array.dtype == np.uint8 for array in arrays):
             divisor = float(max(array.max(initial=0) for array in arrays)) or 1.0  # the same for all
-    return [
-        Task.from_arrays(
-            task, px, py, kind=kind, fractions=fractions, seed=seed + i, divisor=divisor, stream=name
-        )
+    options: dict[str, Any] = {"kind": kind, "fractions": fractions, "divisor": divisor, "stream": name}
+    tasks = [
+        Task.from_arrays(task, px, py, seed=seed + i, scale=scale, **options)
         for i, (task, (px, py)) in enumerate(pairs.items())
     ]
+    alike = len({(task.input_shape, bool(task.scaling.center)) for task in tasks}) == 1
+    return scaled_alike(tasks) if alike and tasks[0].scaling.center else tasks
 
 
 def _pair(task: Any, pair: Any) -> tuple[Any, Any]:
@@ -123,13 +126,15 @@ def from_datasets(
     kind: Kind | None = None,
     fractions: Fractions = (0.6, 0.2, 0.2),
     divisor: float | None = None,
+    scale: bool = True,
     seed: int = 0,
     name: str = "datasets",
 ) -> LazyStream:
     """One task for each torch Dataset of samples (input, target), or pair or triple of such data sets.
 
     A pair is (training, test), a triple (training, validation, test); a single data set is divided at
-    random by `fractions`. Inputs are tensors, arrays, or pictures; bytes are divided by `divisor` (255).
+    random by `fractions`. Inputs are tensors, arrays, or pictures; bytes are divided by `divisor` (255),
+    other numbers standardised, unless `scale` is False (see `Task.from_arrays`).
     A data set is read when its task is first asked for, and then kept.
     """
     named = (
@@ -141,25 +146,18 @@ def from_datasets(
         raise SettingError("from_datasets: there is no data set")
     seed = check_seed(seed)
     made: dict[int, Task] = {}
+    options: dict[str, Any] = {"kind": kind, "fractions": fractions, "scale": scale, "stream": name}
 
     def make(i: int) -> Task:
         if i not in made:
             task, given = list(named.items())[i]
-            made[i] = _from_sets(str(task), given, kind, fractions, divisor, seed + i, name)
+            made[i] = _from_sets(str(task), given, divisor, seed=seed + i, **options)
         return made[i]
 
     return MadeStream(name, seed, len(named), make)
 
 
-def _from_sets(
-    task: str,
-    given: Any,
-    kind: Kind | None,
-    fractions: Fractions,
-    divisor: float | None,
-    seed: int,
-    stream: str,
-) -> Task:
+def _from_sets(task: str, given: Any, divisor: float | None, **options: Any) -> Task:
     sets = list(given) if isinstance(given, tuple | list) else [given]
     if not 1 <= len(sets) <= 3:
         raise TaskError(f"task {task!r}: {len(sets)} data sets; expected one, two or three")
@@ -169,9 +167,8 @@ def _from_sets(
         rest = {"test": read[-1], "validation": read[1] if len(read) == 3 else None}
     if divisor is None and _array("inputs", read[0][0]).dtype == np.uint8:
         divisor = 255
-    return Task.from_arrays(
-        task, *read[0], **rest, kind=kind, fractions=fractions, divisor=divisor, seed=seed, stream=stream
-    )
+    x, y = read[0]
+    return Task.from_arrays(task, x, y, divisor=divisor, **rest, **options)
 
 
 def _samples(task: str, dataset: Any) -> tuple[Any, Any]:

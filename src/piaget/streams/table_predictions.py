@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
 
-from piaget.data.columns import as_texts, read_table
+from piaget.data.columns import as_given, as_texts, read_table
 from piaget.data.encoding import Encoding
 from piaget.data.plain import is_number
 from piaget.errors import DataError, DataNote, SettingError
@@ -34,7 +34,7 @@ def predict_table(
     proba: also the probability of each class. interval: also between which values a measurement lies, with
     this probability. threshold: of two classes, the second one from this probability on, instead of 0.5.
     A prior learner answers for groups that it never saw, too, and a column says so. Names of the new columns
-    are in `attrs["predicted"]`.
+    are in `attrs["predicted"]`; of polars, if the rows are, without that.
     """
     encoding = next((e for e in map(learner.encoding, learner.tasks) if e is not None), None)
     if encoding is None:
@@ -46,7 +46,9 @@ def predict_table(
     unknown = [group for group in dict.fromkeys(groups) if group not in learner.tasks]
     without = int(sum(group in unknown for group in groups))
     if hasattr(learner, "answers"):
-        told = _prior_columns(learner, frame, groups, encoding, proba, interval, threshold)
+        told = _prior_columns(
+            cast("PriorLearner", learner), frame, groups, encoding, proba, interval, threshold
+        )
         if unknown:
             _note(f"{without} of {len(frame)} rows are of groups never seen, {some(unknown)}: they are "
                   "answered by what the others have in common, less sure")  # fmt: skip
@@ -69,7 +71,7 @@ def predict_table(
             raise DataError(f"the table has a column {name!r} already")
     answered = frame.assign(**told).infer_objects()
     answered.attrs["predicted"] = list(told)
-    return answered
+    return as_given(answered, rows)
 
 
 def _note(text: str) -> None:

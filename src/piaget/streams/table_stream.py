@@ -123,7 +123,9 @@ def from_table(
         train = np.concatenate([g.train for g in groups.values()])
         columns = [c for c in frame.columns if c not in {group, target, split, *ignore}]
         scaling = standardized(f"column {target!r}", y[train]) if kind == "regression" else Scaling()
-        encoding = Encoding(_fit(frame.iloc[train], columns, set(categorical)), group, target, kind, scaling)
+        encoding = Encoding(
+            fit_columns(frame.iloc[train], columns, set(categorical)), group, target, kind, scaling
+        )
     x, stream = encoding.encode(frame), name or source
     tasks = [g.task(task, stream, kind, x, encoding) for task, g in groups.items()]
     if shuffle:
@@ -282,7 +284,7 @@ def _tell_skipped(skipped: dict[str, str], kept: int, source: str, on_unusable: 
 # --- columns ------------------------------------------------------------------------------------------------
 
 
-def _fit(train: Any, columns: list[str], categorical: set[str]) -> tuple[Column, ...]:
+def fit_columns(train: Any, columns: list[str], categorical: set[str]) -> tuple[Column, ...]:
     """How each column is encoded, by the training rows; those that are constant are left out."""
     types = need("pandas", "tables").api.types
     fitted, constant = [], []

@@ -14,7 +14,7 @@ from piaget.method.trees import Tensors, map_tree, resize
 Results = dict[Role, tuple[Tensors, Moments]]
 
 
-def results(layout: Layout, work: Work, steps: int) -> Update:
+def outcome(layout: Layout, work: Work, steps: int) -> Update:
     """One run's results, as copies."""
     stage = layout.stage
     groups = {key.role: _shared(layout, key, work) for key in work.slots if key.task is None}

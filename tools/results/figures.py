@@ -1,0 +1,194 @@
+"""The three figures of the paper's main result: gains, learning curves, forgetting."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from piaget.lab.final_table import mean_and_error
+from piaget.paper.names import ALGORITHMS, BASES, PAPER_ALGORITHMS
+from piaget.paper.presets import IMAGES
+from piaget.report import metrics
+from piaget.report.canvas import COLOURS, WIDTH, marked
+from piaget.report.contents import Contents
+from piaget.report.groups import Group
+from piaget.report.selection import Selection, final, forward
+from piaget.report.statistics import spread
+
+STRUCTURES = {"soft-ordering": "soft ordering", "soft-gating": "soft gating"}
+ADAPTING = ("er", "ewc", "nft")
+SHORT = {
+    "dynamic": "D+C",
+    "compositional": "C",
+    "joint": "J",
+    "no-components": "NC",
+    "no-components-frozen": "NC\nfrozen",
+    "alone": "alone",
+}
+PLACES = 10  # tasks of a stream in the figure of forgetting, as in the paper
+
+
+def _groups(selection: Selection, structure: str, base: str, algorithm: str) -> dict[str, Group]:
+    """Those of the streams of pictures on which the method was run."""
+    found = {stream: selection.find(stream, structure, base, algorithm) for stream in IMAGES}
+    return {stream: chosen.group for stream, chosen in found.items() if chosen is not None}
+
+
+def _everywhere(selection: Selection, structure: str) -> list[str]:
+    """The streams on which all of the paper's methods were run: means over others would not compare."""
+    sets = [
+        set(_groups(selection, structure, base, algorithm))
+        for base in ADAPTING
+        for algorithm in PAPER_ALGORITHMS
+    ]
+    common = set.intersection(*sets)
+    return [stream for stream in IMAGES if stream in common]
+
+
+def gains(selection: Selection) -> Figure | None:
+    """By how many percent methods are better than no-components NFT: mean over streams."""
+    streams = {structure: _everywhere(selection, structure) for structure in STRUCTURES}
+    rows = [structure for structure, common in streams.items() if common]
+    if not rows:
+        return None
+    contents = selection.contents
+    values = {"forward": contents.gains(forward(contents)), "final": contents.gains(final(contents))}
+    figure = Figure(figsize=(WIDTH, 0.5 + 1.9 * len(rows)))
+    axes = figure.subplots(len(rows), len(ADAPTING), squeeze=False, sharey="row")
+    for row, structure in enumerate(rows):
+        for axis, base in zip(axes[row], ADAPTING, strict=True):
+            shown = _bars(axis, selection, structure, base, streams[structure], values)
+            axis.axhline(0, color="black", linewidth=0.6)
+            axis.set_xticks(range(len(shown)), [SHORT[name] for name in shown])
+            axis.set_title(f"{BASES[base]}, {STRUCTURES[structure]}\n{', '.join(streams[structure])}")
+        axes[row, 0].set_ylabel("gain over NFT No Comp. in %")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), ncols=2, loc="outside lower right")
+    return figure
+
+
+def _bars(
+    axis: object,
+    selection: Selection,
+    structure: str,
+    base: str,
+    streams: list[str],
+    values: dict[str, pd.Series],
+) -> list[str]:
+    """Draws one panel; returns the algorithms that are in it."""
+    shown = []
+    for algorithm in ALGORITHMS:
+        groups = _groups(selection, structure, base, algorithm)
+        if all(stream in groups for stream in streams):
+            shown.append(algorithm)
+    shown.sort(key=list(SHORT).index)
+    for i, (name, gained) in enumerate(values.items()):
+        numbers = []
+        for algorithm in shown:
+            groups = _groups(selection, structure, base, algorithm)
+            pairs = [mean_and_error(list(groups[stream].of(gained).values())) for stream in streams]
+            mean = float(np.mean([mean for mean, _ in pairs]))
+            numbers.append((mean, math.hypot(*(error for _, error in pairs)) / len(pairs)))
+        axis.bar(  # type: ignore[attr-defined]
+            np.arange(len(shown)) + 0.4 * i - 0.2,
+            [mean for mean, _ in numbers],
+            0.38,
+            label=name,
+            yerr=np.nan_to_num([error for _, error in numbers]),
+            error_kw={"linewidth": 0.8},
+            color=COLOURS[i],
+            hatch="///" if i == 0 else None,
+            edgecolor="white",
+            linewidth=0,
+        )
+    return shown
+
+
+def curves(selection: Selection) -> Figure | None:
+    """Learning curves of ER with soft ordering, one line a task: mean over mnist and fashion, and seeds."""
+    contents = selection.contents
+    panels = {}
+    for algorithm in PAPER_ALGORITHMS:
+        found = _groups(selection, "soft-ordering", "er", algorithm)
+        streams = [stream for stream in ("mnist", "fashion") if stream in found]
+        if streams:
+            lines = [contents.mean_curves(found[stream], smooth=False) for stream in streams]
+            panels[algorithm] = _mean(lines), streams
+    if not panels:
+        return None
+    figure = Figure(figsize=(WIDTH, 2.0))
+    axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+    for axis, (algorithm, (mean, streams)) in zip(axes, panels.items(), strict=True):
+        mark = "." if len(mean) < 25 else None  # evaluated at the end of tasks only
+        for place in mean.columns:
+            line = mean[place].dropna()
+            colour = COLOURS[int(place) % len(COLOURS)]
+            axis.plot(line.index, line, color=colour, linewidth=0.8, marker=mark, markersize=3)
+        axis.set(title=f"ER {ALGORITHMS[algorithm]}\n{', '.join(streams)}", xlabel="epochs of all tasks")
+    axes[0].set_ylabel("accuracy in %")
+    return figure
+
+
+def _mean(lines: list[pd.DataFrame]) -> pd.DataFrame:
+    """Over streams with the same epochs; of others, the first."""
+    if any(not line.index.equals(lines[0].index) for line in lines):
+        return lines[0]
+    return sum(lines[1:], lines[0]) / len(lines)
+
+
+def forgetting(selection: Selection) -> Figure | None:
+    """First score / final score against the place of a task, mean over streams."""
+    contents = selection.contents
+    rows = [structure for structure in STRUCTURES if _everywhere(selection, structure)]
+    if not rows:
+        return None
+    figure = Figure(figsize=(WIDTH, 0.5 + 1.8 * len(rows)))
+    axes = figure.subplots(len(rows), len(ADAPTING), squeeze=False)
+    for row, structure in enumerate(rows):
+        streams = _everywhere(selection, structure)
+        for axis, base in zip(axes[row], ADAPTING, strict=True):
+            for algorithm in PAPER_ALGORITHMS:
+                groups = _groups(selection, structure, base, algorithm)
+                ratios = [_ratios(contents, groups[stream]) for stream in streams]
+                mean = np.mean([line[spread(len(line), PLACES)] for line in ratios if len(line) >= PLACES], 0)
+                if np.ndim(mean):
+                    places = np.arange(1, len(mean) + 1)
+                    axis.plot(
+                        places, mean, label=ALGORITHMS[algorithm], **marked(list(SHORT).index(algorithm))
+                    )
+            axis.axhline(1, color="black", linewidth=0.6)
+            axis.set(title=f"{BASES[base]}, {STRUCTURES[structure]}", xlabel="task")
+        axes[row, 0].set_ylabel("first / final accuracy")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), ncols=4, loc="outside lower center")
+    return figure
+
+
+def _ratios(contents: Contents, group: Group) -> np.ndarray:
+    """Of the tasks in their order, mean over seeds."""
+    lines = contents.compute(metrics.forgetting_ratio)
+    return lines[lines["run"].isin(group.names)].groupby("j")["ratio"].mean().to_numpy()
+
+
+Draw = Callable[[Selection], Figure | None]
+
+FIGURES: dict[str, tuple[Draw, str]] = {
+    "gains": (
+        gains,
+        "Gain over the final accuracy of NFT without components, right after a task was learned (forward) "
+        "and after all tasks (final): mean over the streams on which all methods were run, with standard "
+        "errors. D+C: dynamic + compositional, C: compositional, J: joint, NC: no components.",
+    ),
+    "curves": (
+        curves,
+        "Accuracy of each task while it and later ones are learned, ER with soft ordering: one line a task, "
+        "mean over streams and seeds.",
+    ),
+    "forgetting": (
+        forgetting,
+        "Accuracy right after a task was learned, divided by its final one: 1 means that nothing was "
+        "forgotten. Mean over streams and seeds; of longer streams, ten tasks from the first to the last.",
+    ),
+}
