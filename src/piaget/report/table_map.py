@@ -58,18 +58,20 @@ def _direction(share: float, loadings: Tensor, learner: PriorLearner, subjects: 
     encoding, d = learner.encoding(), loadings.numel() // len(subjects)
     inputs = encoding.inputs if encoding is not None else [f"input {i}" for i in range(d - 1)]
     values, order = loadings.abs().sort(descending=True, stable=True)
-    words = []
+    alike: dict[tuple[str, bool, bool], list[str]] = {}  # what is said of several inputs is said once
     for i in order[values >= CLEAR * values[0]][:NAMED].tolist():
-        subject, more = subjects[i // d], bool(loadings[i] > 0)
-        words.append(_told(subject, inputs[i % d - 1] if i % d else None, more, bool(learner.labels)))
+        key = subjects[i // d], bool(loadings[i] > 0), i % d == 0
+        alike.setdefault(key, []).append(inputs[i % d - 1] if i % d else "")
+    words = [_told(*key, names, bool(learner.labels)) for key, names in alike.items()]
     return DirectionData(share=round(share, 4), words=words)
 
 
-def _told(subject: str, name: str | None, more: bool, is_class: bool) -> str:
-    """name: an input's; None: of the level."""
-    if name is None:
+def _told(subject: str, more: bool, level: bool, names: list[str], is_class: bool) -> str:
+    """names: of inputs, unless it is of the level."""
+    if level:
         now = ("more frequent" if more else "rarer") if is_class else ("higher" if more else "lower")
         return f"{subject} is {now}"
+    one, listed = len(names) == 1, " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
     if is_class:
-        return f"{name} speaks more {'for' if more else 'against'} {subject}"
-    return f"{name} {'raises' if more else 'lowers'} {subject} more"
+        return f"{listed} {'speaks' if one else 'speak'} more {'for' if more else 'against'} {subject}"
+    return f"{listed} {'raise' if more else 'lower'}{'s' * one} {subject} more"

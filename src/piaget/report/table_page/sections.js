@@ -115,7 +115,7 @@ function mapSection(map) {
   const flat = map.directions.length < 2;
   return section("map", "Which groups are alike?",
     paragraph(`What is known of a ${run.group} is what all have in common, what some share, and a rest of its own. ` +
-      "The map shows what some share: groups that lie near each other are answered much alike. Along each direction, farther than in other groups:"),
+      "The map shows what some share: groups that lie near each other are answered much alike. The farther a group lies along a direction, the more this holds:"),
     element("ul", { class: "sentences" }, ...map.directions.map((direction, i) => element("li", {},
       element("strong", {}, capital(directionName(i))),
       ` (${percent(direction.share)} of what differs${flat ? "" : i === 0 ? ", to the right" : i === 1 ? ", upwards" : ""}): ` +
