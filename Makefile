@@ -41,10 +41,10 @@ browser:
 
 # docs/results.md with its figures, and a page, from the results in results/paper: nothing is trained. The same results
 # give the same files on any day.
-results: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct -- results/paper 2>/dev/null)
 results: $(READY)
 	$(BIN)/python -m tools.results results/paper --docs docs
 	@if ls results/paper/*/results.json >/dev/null 2>&1; then \
+	  day=$$(git log -1 --format=%ct -- results/paper 2>/dev/null); SOURCE_DATE_EPOCH=$${day:-$$(date +%s)} \
 	  $(BIN)/piaget report results/paper --out results/report --title "The paper's experiments" --no-figures --quiet; fi
 
 # The table of docs/performance.md; the first time, all steps are compiled.

@@ -75,9 +75,9 @@ def rows_of(
     return rows
 
 
-def always(value: float) -> Score:
-    """The same score for all tasks, at all times."""
-    return lambda i, j: value
+def constant(level: float) -> Score:
+    """The same for all tasks, at all times."""
+    return lambda i, j: level
 
 
 def write_run(

@@ -10,7 +10,7 @@ from piaget.report.contents import Contents
 from piaget.report.reading import read
 from piaget.report.selection import Selection
 from piaget.report.tables import tables
-from tests.made_runs import always, write_run
+from tests.made_runs import constant, write_run
 
 OBJECTS = "objects-random"
 
@@ -29,7 +29,7 @@ def write(out, stream, levels, seeds=5, **more):
     """levels: {method: accuracy}"""
     for method, level in levels.items():
         for seed in range(seeds):
-            write_run(out, stream, method, seed, always(level + noise(seed, method)), **more)
+            write_run(out, stream, method, seed, constant(level + noise(seed, method)), **more)
 
 
 def selection_of(folder):
@@ -164,7 +164,7 @@ def test_number_of_components(tmp_path):
         for base, kept in {"fm": [4, 5, 6, 7], "er": [4 + seed % 2]}.items():
             level = (0.95 if base == "fm" else 0.9) + noise(seed, base)
             method = f"soft-ordering/{base}/dynamic"
-            write_run(tmp_path, "mnist", method, seed, always(level), tasks=8, kept=kept)
+            write_run(tmp_path, "mnist", method, seed, constant(level), tasks=8, kept=kept)
     found = claim("When FM was allowed").check(selection_of(tmp_path))
     assert (found.verdict, len(found.comparisons)) == (HOLDS, 2)
     assert sorted(one.mean for one in found.comparisons) == pytest.approx([3, 5], abs=0.2)

@@ -19,7 +19,7 @@ from piaget.report.against import against
 from piaget.report.contents import Contents
 from piaget.report.reading import read
 from piaget.report.tables import tables
-from tests.made_runs import always, rows_of, write_run
+from tests.made_runs import constant, rows_of, write_run
 
 METHODS = ("soft-ordering/er/dynamic", "soft-ordering/er/joint", "monolithic/nft/no-components")
 
@@ -281,7 +281,7 @@ def test_verdicts_beside_other_results(tmp_path, seeds, change, verdict):
     for name, moved in (("here", change), ("there", 0.0)):
         for seed in range(seeds):
             level = 0.7 + 0.02 * seed + moved
-            write_run(tmp_path / name, "digits", METHODS[1], seed, always(level))
+            write_run(tmp_path / name, "digits", METHODS[1], seed, constant(level))
     write_run(tmp_path / "there", "digits", METHODS[2], 0, score(0.5))
     here, there = (Contents(read([tmp_path / name])) for name in ("here", "there"))
     (row,) = against(here, there).rows

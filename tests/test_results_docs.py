@@ -6,7 +6,7 @@ import pytest
 
 from piaget.lab.collection import add
 from piaget.lab.folder import runs_below
-from tests.made_runs import always, write_run
+from tests.made_runs import constant, write_run
 from tools.results.__main__ import main
 
 ROOT = Path(__file__).parent.parent
@@ -30,8 +30,8 @@ def collected(tmp_path_factory):
                 method, every = f"{structure}/{base}/{algorithm}", 20 if base == "er" else None
                 write_run(out, "mnist", method, seed, score, tasks=10, every=every)
     for seed in range(5):
-        write_run(out, "mnist", "alone/fm/alone", seed, always(0.9 + 0.001 * seed), tasks=10)
-        write_run(out, "landmine", "linear/er/compositional", seed, lambda i, j: 0.5)
+        write_run(out, "mnist", "alone/fm/alone", seed, constant(0.9 + 0.001 * seed), tasks=10)
+        write_run(out, "landmine", "linear/er/compositional", seed, constant(0.5))
     kept = tmp_path_factory.mktemp("kept")
     add(runs_below(out), kept)
     return kept

@@ -16,6 +16,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from piaget import prior
+from piaget.prior.many import learn_many
 from piaget.sklearn import LifelongClassifier, LifelongRegressor
 
 BOTH = [LifelongClassifier, LifelongRegressor]
@@ -63,10 +64,9 @@ def test_groups_are_tasks(estimator):
     known = prior.begin("binary" if estimator is LifelongClassifier else "regression", trees=False)
     scaled = torch.tensor((x - x.mean(0)) / x.std(0))
     scaled[:, 2:] = torch.tensor(x[:, 2:])  # flags
-    for name in model.groups_:
-        own = torch.tensor(numbered if estimator is LifelongClassifier else y)[groups == name]
-        known = prior.learn(known, name, scaled[groups == name], own)
-    known = prior.settled(known)
+    own = torch.tensor(numbered if estimator is LifelongClassifier else y)
+    rows = {name: (scaled[groups == name], own[groups == name]) for name in model.groups_}
+    known = prior.settled(learn_many(known, rows))
 
     def direct(rows, name):
         if estimator is LifelongClassifier:

@@ -3,7 +3,6 @@
 import argparse
 import math
 import shlex
-from typing import Any
 
 import pytest
 
@@ -16,7 +15,7 @@ from piaget.report.reading import read
 from piaget.report.selection import Selection
 from piaget.report.statistics import welch
 from piaget.report.verdicts import HIGHER, LOWER, MATCHES, NOT_RUN, REDUCED, count, judged, verdicts
-from tests.made_runs import always, write_run
+from tests.made_runs import constant, write_run
 
 
 def cell_of(table, stream, base, algorithm, part="", structure=None):
@@ -66,7 +65,7 @@ def spread_over(mean, error, seeds):
 
 def write_finals(out, method, finals, stream="mnist", **more):
     for seed, value in enumerate(finals):
-        write_run(out, stream, method, seed, always(value / 100), **more)
+        write_run(out, stream, method, seed, constant(value / 100), **more)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +102,7 @@ def test_the_boundary_is_at_five_percent(tmp_path):
 
 def test_lower_errors_are_lower_numbers(tmp_path):
     for seed, value in enumerate(spread_over(10.0, 0.02, 6)):
-        write_run(tmp_path, "schools", "linear/er/compositional", seed, always(value), metric="rmse")
+        write_run(tmp_path, "schools", "linear/er/compositional", seed, constant(value), metric="rmse")
     found = judged(results_of(tmp_path), cell_of("linear", "schools", "er", "compositional"))
     assert (found.word, found.cell.digits) == (LOWER, 2)
     assert found.mean == pytest.approx(10.0, abs=1e-4)
@@ -163,8 +162,8 @@ def test_a_network_without_components_stands_in_both_tables(tmp_path):
 def test_components_and_reuse(tmp_path):
     """Six tasks; two of them bring a component; component c is needed by the first 6 - c tasks."""
     for seed in range(5):
-        more: dict[str, Any] = {"kept": [4, 5], "needed": lambda j, c: j < 6 - c}
-        write_run(tmp_path, "mnist", "soft-ordering/er/dynamic", seed, lambda i, j: 0.9, **more)
+        method, needed = "soft-ordering/er/dynamic", lambda j, c: j < 6 - c
+        write_run(tmp_path, "mnist", method, seed, constant(0.9), kept=[4, 5], needed=needed)
     selection = results_of(tmp_path)
     number = judged(selection, cell_of("components", "mnist", "er", "dynamic", structure="soft-ordering"))
     assert (number.mean, number.word) == (6.0, HIGHER)

@@ -26,6 +26,7 @@ from piaget.data.columns import as_frame, as_text, is_table, tidied
 from piaget.data.encoding import Column, Scaling, centered
 from piaget.data.plain import plain
 from piaget.errors import PackageError
+from piaget.prior.many import learn_many
 from piaget.streams.table_stream import fit_columns
 
 try:
@@ -85,10 +86,8 @@ class _Lifelong(BaseEstimator):  # type: ignore[misc]
         begun = prior.begin(kind, classes, rows=self.rows, trees=self.trees)
         known = begun if reset else self.knowledge_
         targets = torch.from_numpy(y)
-        for name, rows in _grouped(names):
-            step = prior.update if name in known.records else prior.learn
-            known = step(known, name, inputs[rows], targets[rows])
-        self.knowledge_ = prior.settled(known)
+        given = {name: (inputs[rows], targets[rows]) for name, rows in _grouped(names)}
+        self.knowledge_ = prior.settled(learn_many(known, given))
         return self
 
     # --- answering ------------------------------------------------------------------------------
@@ -260,8 +259,8 @@ class LifelongClassifier(ClassifierMixin, _Lifelong):  # type: ignore[misc]
 class LifelongRegressor(RegressorMixin, _Lifelong):  # type: ignore[misc]
     """Values of rows that belong to groups: see `LifelongClassifier`, whose parameters it has.
 
-    For a regression, all is exact: rows that come later change what is known as if they had been there at
-    once.
+    What is kept of a regression are exact sums, to which rows that come later are added; what groups have in
+    common is estimated from them anew, and may differ slightly from what one `fit` finds.
     """
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> Self:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from statistics import linear_regression
 
-import numpy as np
 import pandas as pd
 
 from piaget.paper.presets import IMAGES, OBJECTS, SOME
@@ -137,8 +137,7 @@ def rarer_is_better(selection: Selection) -> Iterator[Comparison]:
                         by_seed.setdefault(seed, []).append((math.log10(every), value))
             most = max(map(len, by_seed.values()), default=0)
             whole = [points for _, points in sorted(by_seed.items()) if len(points) == most >= 3]
-            lines = ([list(axis) for axis in zip(*points, strict=True)] for points in whole)
-            slopes = tuple(float(np.polyfit(x, y, 1)[0]) for x, y in lines)
+            slopes = tuple(linear_regression(*zip(*points, strict=True)).slope for points in whole)
             if slopes:
                 yield Comparison(f"{stream}: ER {Side('er', algorithm).label}", slopes, reduced)
 
@@ -183,7 +182,7 @@ def later_tasks(selection: Selection) -> Iterator[Comparison]:
         for run, tasks in looks.groupby("run"):
             later = tasks.iloc[1:]  # the first is one of the initial ones, which are learned together
             if len(later) >= 3:
-                slopes[run] = float(np.polyfit(np.arange(len(later)), later["first"].to_numpy(), 1)[0])
+                slopes[run] = linear_regression(range(len(later)), later["first"]).slope
         return pd.Series(slopes, dtype=float)
 
     for stream in ("mnist", "fashion"):
