@@ -1,7 +1,7 @@
-"""The types of the page's data (piaget.report.page_data): values are checked against them, and they are
-written as TypeScript, against which the page's scripts are checked (make js).
+"""The types of the pages' data (piaget.report.page_data, table_data): values are checked against them, and
+they are written as TypeScript, against which the pages' scripts are checked (make js).
 
-    python -m tests.page_schema     # after a change of page_data.py: writes tools/js/data.d.ts
+    python -m tests.page_schema     # after a change of these: writes tools/js/data.d.ts
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import typing
 from pathlib import Path
 from typing import Any
 
-from piaget.report import page_data
+from piaget.report import page_data, table_data
 
 FILE = Path(__file__).parent.parent / "tools" / "js" / "data.d.ts"
 PLAIN = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null", Any: "any"}
@@ -56,9 +56,9 @@ def _fits(value: Any, hint: Any, place: str) -> bool:
 
 
 def typescript() -> str:
-    """All types of page_data.py."""
-    lines = ["// Written by tests/page_schema.py from src/piaget/report/page_data.py."]
-    for name, kind in vars(page_data).items():
+    """All types of page_data.py and table_data.py."""
+    lines = ["// Written by tests/page_schema.py from src/piaget/report/page_data.py and table_data.py."]
+    for name, kind in (vars(page_data) | vars(table_data)).items():
         if typing.is_typeddict(kind):
             fields = typing.get_type_hints(kind).items()
             lines += [f"interface {name} {{", *(f"  {field}: {_typed(hint)};" for field, hint in fields), "}"]

@@ -1,4 +1,4 @@
-// Written by tests/page_schema.py from src/piaget/report/page_data.py.
+// Written by tests/page_schema.py from src/piaget/report/page_data.py and table_data.py.
 interface CellData {
   text: string;
   value: number | null;
@@ -126,4 +126,96 @@ interface ReportData {
   tables: (TableData)[];
   explorers: (ExplorerData)[];
   paper: ([number, number, number, number])[];
+}
+interface MetricData {
+  key: string;
+  name: string;
+  digits: number;
+  higher_is_better: boolean;
+  words: string;
+  best: string | null;
+  verdict: string | null;
+}
+interface ModelData {
+  key: string;
+  name: string;
+  means: Record<string, number | null>;
+}
+interface GroupScoreData {
+  piaget: number | null;
+  simple: number | null;
+  majority: number | null;
+  gain: number | null;
+}
+interface OwnGroupData {
+  name: string;
+  rows: number;
+  tested: number | null;
+  positives: number | null;
+  scores: Record<string, GroupScoreData>;
+}
+interface BinData {
+  predicted: number;
+  observed: number;
+  rows: number;
+  error: number;
+}
+interface CoverageData {
+  level: number;
+  observed: number;
+}
+interface DirectionData {
+  share: number;
+  words: (string)[];
+}
+interface MapData {
+  groups: (string)[];
+  places: ((number)[])[];
+  near: ((string)[])[];
+  directions: (DirectionData)[];
+}
+interface ColumnData {
+  name: string;
+  common: number;
+  differs: number;
+}
+interface ArrivalData {
+  table: string;
+  group: string;
+  is_new: boolean;
+  rows: number;
+  scores: Record<string, number | null>;
+  fit: string;
+}
+interface OwnRunData {
+  name: string;
+  folder: string;
+  command: string;
+  predict: string;
+  kind: string;
+  target: string;
+  group: string;
+  positive: string;
+  tested: number | null;
+  facts: ([string, string])[];
+  notes: (string)[];
+  metrics: (MetricData)[];
+  models: (ModelData)[];
+  groups: (OwnGroupData)[];
+  bins: (BinData)[];
+  calibration_error: number | null;
+  coverage: (CoverageData)[];
+  map: MapData | null;
+  columns: (ColumnData)[];
+  unit: string;
+  trees: boolean;
+  arrivals: (ArrivalData)[];
+}
+interface OwnReportData {
+  title: string;
+  date: string;
+  version: string;
+  command: string;
+  notes: (string)[];
+  runs: (OwnRunData)[];
 }

@@ -20,6 +20,7 @@ SHOWN = (
     "components",
     "claims",
     "against",
+    "models",
 )  # in the terminal; all are in the files
 
 
@@ -93,11 +94,11 @@ def _report(options: argparse.Namespace) -> int:
     )
     if not options.quiet:
         for table in tables:
-            if options.all or table.name in SHOWN:
+            if options.all or table.name.split(" ")[0] in SHOWN:
                 _show(table)
         for note in notes:
             print(f"piaget: note: {note}", file=sys.stderr)
-        figures = "" if options.no_figures else f"  Figures: {out / 'figures'}"
+        figures = f"  Figures: {out / 'figures'}" if any((out / "figures").glob("*")) else ""
         print(f"Tables: {out / 'tables'}{figures}")
     print(f"Report: {out / 'report.html'}")
     return 0

@@ -24,6 +24,7 @@ from piaget.scoring.worth import (
 )
 
 LEVEL = 0.9  # of intervals whose coverage is told
+LEVELS = (0.5, 0.6, 0.7, 0.8, LEVEL, 0.95)  # and of those in a summary
 
 
 def decision_rows(learner: PriorLearner, tasks: Sequence[Task]) -> list[Row]:
@@ -80,8 +81,13 @@ def summary_of(learner: PriorLearner, tasks: Sequence[Task], rows: Sequence[Row]
     metric = next((name for name in metrics if scores_of(rows, name)), metrics[0])
     scored = [task for task in tasks if task.test is not None]
     bins: list[Bin] = []
-    if learner.labels and scored:
-        bins = bins_of(*answered(learner, scored))
+    covered: list[dict[str, float]] = []
+    if scored:
+        said, y = answered(learner, scored)
+        if learner.labels:
+            bins = bins_of(said, y)
+        else:
+            covered = [{"level": one, "observed": coverage(*said.interval(one), y)} for one in LEVELS]
     simple = {name: simple_scores(rows, name) for name in metrics}
     best = best_simple(metric, simple[metric])
     return {
@@ -94,6 +100,7 @@ def summary_of(learner: PriorLearner, tasks: Sequence[Task], rows: Sequence[Row]
         "means": {name: _means(rows, name) for name in metrics},
         "groups": [_group(learner, task, rows, metrics) for task in tasks],
         "reliability": [one._asdict() for one in bins],
+        "coverage": covered,
         "columns": columns_of(learner),
         "structures": {name: psi.flatten().tolist() for name, psi in learner.structures().items()},
         "simple": {model: SIMPLE[model] for model in SIMPLE if model in simple[metric]},
@@ -111,7 +118,8 @@ def _means(rows: Sequence[Row], metric: str) -> dict[str, Any]:
 
 def _group(learner: PriorLearner, task: Task, rows: Sequence[Row], metrics: Sequence[str]) -> dict[str, Any]:
     _, y = learner.common.rows(task, ["train", "validation", "test"])
-    described: dict[str, Any] = {"group": task.name, "rows": len(y)}
+    tested = 0 if task.test is None else len(learner.common.rows(task, ["test"])[1])
+    described: dict[str, Any] = {"group": task.name, "rows": len(y), "tested": tested}
     if learner.labels:
         described["classes"] = torch.bincount(y, minlength=len(learner.labels)).tolist()
     for metric in metrics:

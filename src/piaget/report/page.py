@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing else: style, scripts and data are written into it."""
+"""A report as one HTML file that needs nothing else: style, scripts and data are written into it."""
 
 from __future__ import annotations
 
@@ -8,29 +8,43 @@ import hashlib
 import html
 import json
 import re
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from typing import Any
 
 from piaget.report.page_data import ReportData
+from piaget.report.table_data import OwnReportData
 
-SCRIPTS = ["basics", "view", "charts", "tables", "scores", "figures", "components", "explorer", "sections"]
+SHARED = ["page/basics", "page/frame", "page/charts", "page/tables"]
+SCRIPTS = ["page/view", "page/scores", "page/figures", "page/components", "page/explorer", "page/sections"]
+OWN_SCRIPTS = ["table_page/run", "table_page/figures", "table_page/map", "table_page/sections"]
 
 
 def page(report: ReportData) -> str:
     """The page of a report. ValueError if there is a number in it that is not finite."""
-    style = _part("style.css")
-    script = "\n".join(_part(f"{name}.js") for name in SCRIPTS)
+    return _page(report["title"], report, SHARED + SCRIPTS)
+
+
+def table_page(report: OwnReportData) -> str:
+    """The page about tables of one's own."""
+    return _page(report["title"], report, SHARED + OWN_SCRIPTS)
+
+
+def _page(title: str, report: Mapping[str, Any], scripts: Sequence[str]) -> str:
+    style = _part("page/style.css")
+    script = "\n".join(_part(f"{name}.js") for name in scripts)
     parts = {
         "policy": _policy(style, script),
-        "title": html.escape(report["title"]),
+        "title": html.escape(title),
         "style": style,
         "script": script,
         "data": packed(report),
     }
     # In one go, so that nothing inside a part is taken for a place to be filled in.
-    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], _part("page.html"))
+    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], _part("page/page.html"))
 
 
-def packed(report: ReportData) -> str:
+def packed(report: Mapping[str, Any]) -> str:
     """JSON, compressed (of 700 runs, it is several megabytes), in letters that mean nothing in HTML."""
     text = json.dumps(report, allow_nan=False, separators=(",", ":"))
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
@@ -49,4 +63,4 @@ def _hash(text: str) -> str:
 
 
 def _part(name: str) -> str:
-    return files("piaget.report").joinpath("page", name).read_text(encoding="utf-8")
+    return files("piaget.report").joinpath(*name.split("/")).read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from piaget.errors import SettingError
+from piaget.errors import LoadError, SettingError
 from piaget.files import write_atomically
 from piaget.report import pixels
 from piaget.report.against import against
@@ -21,11 +21,14 @@ from piaget.report.describe import Describer
 from piaget.report.explorer import explore
 from piaget.report.figures import figures
 from piaget.report.forms import FORMS, Table, as_markdown
-from piaget.report.page import page
-from piaget.report.reading import read
+from piaget.report.page import page, table_page
+from piaget.report.reading import ReportedRun, Results, read
+from piaget.report.table_describe import report_data, summary
+from piaget.report.table_forms import own_tables
 from piaget.report.tables import tables
 
 Say = Callable[[str], None]
+OWN_PAGE = "groups.html"  # about tables of one's own, where there are other runs, too
 
 
 def report(
@@ -48,20 +51,27 @@ def report(
         raise SettingError(f"--out {out} is a file; expected a folder, or a name for a new one")
     say("reading runs")
     results = read(folders)
+    own = _over_tables(results)
+    described = report_data(own, results.notes, title=title, command=command)
+    all_tables = own_tables(described)
+    for old in (*(out / "figures").glob("*.svg"), *(out / "figures").glob("*.pdf")):
+        old.unlink()  # of runs that may not be there any more
+    if len(own) == len(results.runs) and not others:
+        _write(out / "report.html", table_page(described).encode())
+        _write_tables(out, all_tables)
+        return all_tables, described["notes"]
+    if own:
+        _write(out / OWN_PAGE, table_page(described).encode())
+        results.notes.append(f"runs over tables of your own have a page for themselves, too: {OWN_PAGE}")
     contents = Contents(results)
-    all_tables = tables(contents)
+    all_tables = tables(contents) + all_tables
     if others:
         compared = against(contents, Contents(read(others)))
         if compared.rows:
             all_tables.append(compared)
         else:
             results.notes.append("nothing was run in both places with the same settings")
-    for table in all_tables:
-        for ending, form in FORMS.items():
-            _write(out / "tables" / f"{_plain(table.name)}.{ending}", form(table).encode())
-    _write(out / "tables.md", "\n".join(map(as_markdown, all_tables)).encode())
-    for old in (*(out / "figures").glob("*.svg"), *(out / "figures").glob("*.pdf")):
-        old.unlink()  # of runs that may not be there any more
+    _write_tables(out, all_tables)
     if drawn:
         say("drawing figures")
         for name, figure in itertools.chain(figures(contents), pixels.figures(contents.groups, data_dir)):
@@ -71,6 +81,25 @@ def report(
     data = Describer(contents, out).report(all_tables, explorers, title=title, command=command)
     _write(out / "report.html", page(data).encode())
     return all_tables, results.notes
+
+
+def _over_tables(results: Results) -> list[ReportedRun]:
+    """Runs over tables of one's own, which have a summary: to be told of otherwise."""
+    found = []
+    for run in results.runs:
+        try:
+            if summary(run) is not None:
+                found.append(run)
+        except LoadError as error:
+            results.notes.append(str(error))
+    return found
+
+
+def _write_tables(out: Path, all_tables: Sequence[Table]) -> None:
+    for table in all_tables:
+        for ending, form in FORMS.items():
+            _write(out / "tables" / f"{_plain(table.name)}.{ending}", form(table).encode())
+    _write(out / "tables.md", "\n".join(map(as_markdown, all_tables)).encode())
 
 
 def _save(figure: Figure, path: Path) -> None:

@@ -26,6 +26,12 @@ const known = (value) => value !== null && value !== undefined;
 
 const bytesOf = (base64) => Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
 
+/** JSON, compressed, in base64: as the page was given it. */
+async function unpacked(text) {
+  const stream = new Blob([bytesOf(text)]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return JSON.parse(await new Response(stream).text());
+}
+
 /** An element of page.html. */
 const part = (selector) => /** @type {HTMLElement} */ (document.querySelector(selector));
 

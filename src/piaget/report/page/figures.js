@@ -1,39 +1,8 @@
-// Figures of scores. A figure draws its panels from what is chosen, and returns what stands around them:
-// {table: what is drawn, as numbers; legend; note}, or null if there is nothing.
+// Figures of scores.
 
-const figures = [];
 const labelOf = (m) => report.methods[m].label;
 /** @param {RunData} run */
 const runLabel = (run) => `${streamName(run.stream)}, ${labelOf(run.method)}, seed ${run.seed}`;
-
-/**
- * `when`: does the report have what it shows? `choosers`: its own selects, {key: label}.
- * `draw(panels, controls)` is called whenever something has changed.
- */
-function figure({ id, title, caption, when = true, choosers = {}, draw }) {
-  if (!when) return;
-  const controls = Object.fromEntries(
-    Object.entries(choosers).map(([key, label]) => [key, chooser(`${id}-${key}`, label)]));
-  const panels = element("div", { class: "panels" });
-  const key = element("div");
-  const note = element("p", { class: "note" });
-  const numbers = numbersBelow(title);
-  const node = element("figure", { id, "aria-labelledby": `${id}-title` },
-    element("h3", { id: `${id}-title` }, title),
-    element("figcaption", {}, caption),
-    element("div", { class: "controls" }, ...Object.values(controls).map((control) => control.node)),
-    key, panels, note, numbers.node);
-  lazily(node, () => signatureOf(id, node), () => {
-    panels.replaceChildren();
-    const around = draw(panels, controls);
-    panels.classList.add("drawn");
-    key.replaceChildren(...(around?.legend ? [around.legend] : []));
-    note.textContent = around ? around.note ?? "" : "Nothing here for what is chosen.";
-    note.hidden = !note.textContent;
-    numbers.update(around?.table ?? null);
-  });
-  figures.push(node);
-}
 
 /** The chosen stream of a figure that shows one at a time; undefined if none has anything to show. */
 function streamFor(control, has) {

@@ -1,26 +1,5 @@
 // The page from top to bottom.
 
-const INDEX = []; // sections, for the navigation: [id, title]
-
-function section(id, title, ...children) {
-  INDEX.push([id, title]);
-  return element("section", { id, "aria-labelledby": `${id}-heading` },
-    element("h2", { id: `${id}-heading`, tabindex: -1 }, title), ...children);
-}
-
-function header() {
-  const { title, date, version, command, notes } = report;
-  return [
-    element("h1", {}, title),
-    element("p", { class: "muted" }, `${date} · piaget ${version}`),
-    commandLine(command),
-    notes.length
-      ? element("aside", { class: "notes", "aria-label": "Notes" },
-        element("ul", {}, ...notes.map((note) => element("li", {}, note))))
-      : null,
-  ].filter(known);
-}
-
 // --- overview ---
 
 function keyFigures() {
@@ -140,76 +119,16 @@ function runsTable() {
 
 // --- everything ---
 
-const THEMES = { light: "dark", dark: "light" };
-
-function themeButton() {
-  const system = matchMedia("(prefers-color-scheme: dark)");
-  const wished = () => options.get("theme") ?? "";
-  const now = () => (THEMES[wished()] ? wished() : system.matches ? "dark" : "light");
-  const switchOver = () => goTo({ theme: THEMES[now()] });
-  const button = element("button", { type: "button", class: "small theme", onclick: switchOver });
-  const update = () => {
-    if (THEMES[wished()]) document.documentElement.dataset.theme = wished();
-    else delete document.documentElement.dataset.theme;
-    button.textContent = now() === "dark" ? "Light" : "Dark";
-    button.setAttribute("aria-label", `${button.textContent} colours`);
-  };
-  system.addEventListener("change", update);
-  return { button, update };
-}
-
-function navigation(button) {
-  const link = ([id, title]) => element("a", { href: `#at=${id}` }, title);
-  document.addEventListener("click", (event) => {
-    const anchor = /** @type {Element} */ (event.target).closest?.('a[href^="#at="]');
-    if (!anchor) return;
-    event.preventDefault();
-    const at = String(anchor.getAttribute("href")).slice(4);
-    if (options.get("at") === at) showSection(at);
-    else goTo({ at });
-  });
-  return [element("ul", {}, ...INDEX.map((each) => element("li", {}, link(each)))), button];
-}
-
-function showSection(id) {
-  const heading = INDEX.some(([each]) => each === id) ? document.getElementById(`${id}-heading`) : null;
-  if (!heading) return;
-  heading.focus({ preventScroll: true });
-  // What is above may only be drawn now, and push it down: so once more, for a moment.
-  for (const wait of [0, 50, 100, 200, 400]) setTimeout(() => heading.scrollIntoView(), wait);
-}
-
-function start() {
-  readAddress();
-  const { tables, explorers, runs } = report;
-  part("#top").append(...header());
-  part("#main").append(
-    overview(),
-    ...(tables.length ? [section("tables", "Tables", ...tables.map(reportTable))] : []),
-    ...(runs.length ? [section("figures", "Figures", ...figures)] : []),
-    ...(explorers.length ? [section("explorer", "Component explorer", explorerSection())] : []),
-    ...(runs.length ? [section("runs", "Runs", runsTable())] : []),
-  );
-  const theme = themeButton();
-  const filters = choosing();
-  part("nav").append(...navigation(theme.button));
-  part(".toolbar section").append(filters.node);
-  part("footer").append(
-    element("p", { class: "muted" }, `Made by piaget ${report.version}. This page needs no network.`));
-
-  let at = null;
-  const follow = () => {
-    readAddress();
-    theme.update();
-    filters.update();
-    redraw();
-    if (at !== options.get("at")) showSection(options.get("at"));
-    at = options.get("at");
-  };
-  addEventListener("hashchange", follow);
-  new ResizeObserver(coalesced(() => redraw())).observe(part("#main"));
-  addEventListener("beforeprint", () => redraw({ everything: true }));
-  follow();
-}
-
-start();
+readOptions();
+readChoice();
+const filters = choosing();
+frame(report, [
+  overview(),
+  ...(report.tables.length ? [section("tables", "Tables", ...report.tables.map(reportTable))] : []),
+  ...(report.runs.length ? [section("figures", "Figures", ...figures)] : []),
+  ...(report.explorers.length ? [section("explorer", "Component explorer", explorerSection())] : []),
+  ...(report.runs.length ? [section("runs", "Runs", runsTable())] : []),
+], filters.node, () => {
+  readChoice();
+  filters.update();
+});

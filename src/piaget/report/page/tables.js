@@ -50,7 +50,7 @@ function sortableTable({ name, caption, columns, rows, isBest, isShown = () => t
   function line(r) {
     lines[r] ??= element("tr", {}, ...rows[r].map((cell, c) => {
       const text = textOf(cell);
-      const look = numeric[c] ? "number" : text.length <= 24 ? "short" : null;
+      const look = numeric[c] ? "number" : text.length <= 24 ? "short" : "long";
       return element(c === 0 ? "th" : "td", { scope: c === 0 ? "row" : null, class: look },
         isBest?.(r, c) ? element("strong", {}, text) : text);
     }), details ? element("td", { class: "details" }, details(r)) : null);

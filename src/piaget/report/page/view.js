@@ -1,14 +1,8 @@
-// What is chosen. It is kept in the address after "#", so that a view can be linked, and gone back from.
+// What is chosen, of streams, methods, seeds and tasks. It is kept in the address.
 
 /** @type {ReportData} */
 // @ts-expect-error All scripts are one module in the page, which may wait.
 const report = await unpacked(document.getElementById("data").textContent);
-
-/** JSON, compressed, in base64: as the page was given it. */
-async function unpacked(text) {
-  const stream = new Blob([bytesOf(text)]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return JSON.parse(await new Response(stream).text());
-}
 
 const seeds = [...new Set(report.runs.map((run) => run.seed))].sort((a, b) => a - b);
 const tasks = []; // of all streams: {stream, name}
@@ -32,7 +26,6 @@ const KINDS = {
   tasks: tasks.map((task) => task.name),
 };
 const chosen = {}; // by kind: the set of chosen positions
-let options = new URLSearchParams(); // everything else: what single figures show, the theme, the section
 
 /** "0-3,7" for 0, 1, 2, 3, 7; "none" for nothing. */
 function rangesOf(positions) {
@@ -55,23 +48,11 @@ function positionsOf(text, size) {
   return positions;
 }
 
-function readAddress() {
-  options = new URLSearchParams(location.hash.slice(1));
+function readChoice() {
   for (const [kind, labels] of Object.entries(KINDS)) {
     const text = options.get(kind);
     chosen[kind] = text === null ? new Set(labels.keys()) : positionsOf(text, labels.length);
   }
-}
-
-/** The page follows the address, never the other way round: the back button needs nothing more. */
-function goTo(changes) {
-  const next = new URLSearchParams(options);
-  for (const [key, value] of Object.entries(changes)) {
-    if (value === null) next.delete(key);
-    else next.set(key, value);
-  }
-  // An empty address after "#" would scroll to the top.
-  location.hash = next.size ? next.toString().replaceAll("%2C", ",") : "all";
 }
 
 function choose(kind, positions) {
@@ -82,26 +63,6 @@ function choose(kind, positions) {
 function signatureOf(id, node) {
   const relevant = [...options].filter(([key]) => key in KINDS || key.startsWith(`${id}-`));
   return `${relevant.join(" ")} ${node.clientWidth}`;
-}
-
-/** A select, kept in the address as `key`. It is updated in place, so that it keeps the focus. */
-function chooser(key, label) {
-  const select = element("select", { onchange: () => goTo({ [key]: select.value }) });
-  const node = element("label", { class: "chooser" }, `${label} `, select);
-  return {
-    node,
-    /** Shows the choices, [[value, label], ...], and returns the chosen value, or else the first. */
-    update(choices) {
-      const values = choices.map(([value]) => `${value}`);
-      const wanted = options.get(key);
-      const value = values.includes(wanted) ? wanted : values[0];
-      select.replaceChildren(
-        ...choices.map(([each, text]) => element("option", { value: each, selected: `${each}` === value }, text)),
-      );
-      node.hidden = choices.length < 2;
-      return value;
-    },
-  };
 }
 
 function checkboxes(kind) {

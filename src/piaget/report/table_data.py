@@ -1,0 +1,137 @@
+"""What the page for tables of one's own is given: plain data, which becomes JSON (see page_data.py, whose
+checks hold here, too). Scores are as rows have them, rounded; None where there is none."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+Number = float | None
+
+
+class MetricData(TypedDict):
+    """A score, and how it is shown."""
+
+    key: str  # "auc"
+    name: str  # "AUC"
+    digits: int
+    higher_is_better: bool
+    words: str  # what it means
+    best: str | None  # the simple model that is best by it
+    verdict: str | None  # is it worth it, by this score? A sentence
+
+
+class ModelData(TypedDict):
+    """A simple model, or piaget: means over groups."""
+
+    key: str
+    name: str
+    means: dict[str, Number]  # by metric
+
+
+class GroupScoreData(TypedDict):
+    """Scores of a group on its test rows. `gain`: by how much piaget is better than the simple model."""
+
+    piaget: Number
+    simple: Number
+    majority: Number
+    gain: Number
+
+
+class OwnGroupData(TypedDict):
+    """A group of the table."""
+
+    name: str
+    rows: int
+    tested: int | None  # rows that scores are of
+    positives: int | None  # rows of the second class, if there are two
+    scores: dict[str, GroupScoreData]  # by metric
+
+
+class BinData(TypedDict):
+    """Rows with about the same probability: what was predicted, and how often it was so."""
+
+    predicted: float
+    observed: float
+    rows: int
+    error: float  # standard error of what was observed
+
+
+class CoverageData(TypedDict):
+    """Intervals that ought to hold a share of the values, and the share that they hold."""
+
+    level: float
+    observed: float
+
+
+class DirectionData(TypedDict):
+    """A direction in which groups differ: its share of all shared differences, and what is otherwise the
+    farther a group lies along it."""
+
+    share: float
+    words: list[str]
+
+
+class MapData(TypedDict):
+    """Groups by what they share."""
+
+    groups: list[str]
+    places: list[list[float]]  # of each group, along each direction
+    near: list[list[str]]  # of each group, those that are most like it
+    directions: list[DirectionData]
+
+
+class ColumnData(TypedDict):
+    """How much an input moves the answer: in common, and how much groups differ in that."""
+
+    name: str
+    common: float
+    differs: float
+
+
+class ArrivalData(TypedDict):
+    """Rows of a group that came with a later table, and how they were answered before they were learned."""
+
+    table: str
+    group: str
+    is_new: bool
+    rows: int
+    scores: dict[str, Number]  # by metric
+    fit: str  # of a new group: is it like the others?
+
+
+class OwnRunData(TypedDict):
+    """A run over a table."""
+
+    name: str  # unique in this report
+    folder: str
+    command: str  # makes this run again
+    predict: str  # the command for new rows
+    kind: str  # "binary", "multiclass", "regression"
+    target: str
+    group: str  # the column's name
+    positive: str  # the second of two classes; empty: there are not two
+    tested: int | None  # rows that means of scores are of; None: not known
+    facts: list[tuple[str, str]]
+    notes: list[str]
+    metrics: list[MetricData]  # the first one decides
+    models: list[ModelData]  # piaget last
+    groups: list[OwnGroupData]
+    bins: list[BinData]
+    calibration_error: Number
+    coverage: list[CoverageData]
+    map: MapData | None
+    columns: list[ColumnData]
+    unit: str  # of what columns do
+    trees: bool  # do trees correct the answers?
+    arrivals: list[ArrivalData]
+
+
+class OwnReportData(TypedDict):
+    """Everything."""
+
+    title: str
+    date: str
+    version: str
+    command: str
+    notes: list[str]
+    runs: list[OwnRunData]

@@ -1,0 +1,312 @@
+"""Runs over tables as plain data, for their page (table_data.py). What was scored is as the run found it;
+what groups share, and what columns do, is as the learner is now, with all that it has learned since."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import piaget
+from piaget.data.typed_data import read
+from piaget.errors import LoadError
+from piaget.knowledge.storage import holds_prior
+from piaget.lab.folder import RunFolder
+from piaget.lab.progress import duration
+from piaget.lab.table_summary import LEVEL, columns_of
+from piaget.prior_learner import PriorLearner
+from piaget.report import table_data as data
+from piaget.report.reading import ReportedRun
+from piaget.report.table_map import map_of
+from piaget.scoring.rows import ARRIVAL, EXPLAINED, LOWER_IS_BETTER, USUALLY, Row
+from piaget.scoring.worth import NAMES, best_simple, is_it_worth_it, simple_scores
+
+EXACT = 6  # digits that are kept
+WORDS = {
+    "auc": "the share of pairs of rows, one of each class, that are put in the right order; 0.5 is chance",
+    "loss": "how surprising the true classes are by predicted probabilities, in the mean (natural logarithm)",
+    "accuracy": "the share of rows whose most probable class is the true one",
+    "rmse": "the root of the mean squared error, in units of the target",
+    "r2": "the share of the target's variance within a group that is explained; 0: no better than its mean",
+}
+UNITS = {
+    "binary": "change of the log-odds of {}",
+    "multiclass": "change of the classes' log-odds, root mean square",
+    "regression": "change of {}, in its standard deviations",
+}
+# What summary.json says, as far as it is shown.
+_SUMMARY: dict[str, Any] = {
+    "kind": str,
+    "labels": list[Any],
+    "metric": str,
+    "chance": str | None,
+    "means": dict[str, dict[str, dict[str, Any]]],
+    "groups": list[dict[str, Any]],
+    "reliability": list[dict[str, float]],
+    "simple": dict[str, str],
+}
+
+
+def report_data(
+    runs: Sequence[ReportedRun], notes: Sequence[str], *, title: str, command: str
+) -> data.OwnReportData:
+    """All that the page shows."""
+    described, left_out = [], []
+    for run in runs:
+        try:
+            described.append(describe(run))
+        except LoadError as error:
+            left_out.append(f"left out: {error}")
+    names = Counter(run["name"] for run in described)
+    for run_data in described:
+        if names[run_data["name"]] > 1:
+            run_data["name"] += f" ({run_data['folder']})"
+    return data.OwnReportData(
+        title=title,
+        date=datetime.date.today().isoformat(),
+        version=piaget.__version__,
+        command=command,
+        notes=[*notes, *left_out],
+        runs=described,
+    )
+
+
+def summary(run: ReportedRun) -> dict[str, Any] | None:
+    """What a run over a table found; None: it is no such run. LoadError: it is damaged."""
+    found = run.disk.summary if isinstance(run.disk, RunFolder) else None
+    if found is None:
+        return None
+    try:
+        for name, hint in _SUMMARY.items():
+            read(hint, found.get(name), name)
+        if found["kind"] not in UNITS:
+            raise ValueError(f"kind is {found['kind']!r}; expected {', '.join(UNITS)}")
+    except ValueError as error:
+        raise LoadError(f"{run.folder / 'summary.json'} is no summary of a table's run: {error}") from error
+    return found
+
+
+def describe(run: ReportedRun) -> data.OwnRunData:
+    """One run."""
+    found, disk = summary(run), run.disk
+    if found is None or not isinstance(disk, RunFolder):
+        raise LoadError(f"{run.folder} has no summary.json")
+    rows = list(disk.rows())
+    notes = [found["chance"]] if found["chance"] else []
+    learner = _learner(disk, notes)
+    gone = _gone(run, learner, notes)
+    table = run.configuration.get("table") or {}
+    labels = [str(label) for label in found["labels"]]
+    positive = labels[1] if found["kind"] == "binary" else ""
+    metrics = _metrics(found, rows)
+    groups = [_group(group, metrics) for group in found["groups"] if group["group"] not in gone]
+    target = str(table.get("target") or "the target")
+    place = shlex.quote(str(run.folder))
+    return data.OwnRunData(
+        name=f"{run.stream}: {target}",
+        folder=str(run.folder),
+        command=run.command,
+        predict=f"piaget predict {place} NEW.csv --out predictions.csv",
+        kind=found["kind"],
+        target=target,
+        group=str(table.get("group") or "group"),
+        positive=positive,
+        tested=_tested(found),
+        facts=_facts(run, found, learner),
+        notes=notes,
+        metrics=metrics,
+        models=_models(found, metrics),
+        groups=groups,
+        bins=[_bin(one) for one in found["reliability"]],
+        calibration_error=_last(rows, "calibration error"),
+        coverage=_coverage(found, rows),
+        map=None if learner is None else map_of(learner, target),
+        columns=_columns(found if learner is None else {"columns": columns_of(learner)}),
+        unit=UNITS[found["kind"]].format(f"{target}={positive}" if positive else target),
+        trees=learner is not None and learner.known.correction is not None,
+        arrivals=_arrivals(rows, metrics, gone),
+    )
+
+
+def _learner(disk: RunFolder, notes: list[str]) -> PriorLearner | None:
+    try:
+        place = disk.saved_learner()
+        if holds_prior(place):
+            learner = PriorLearner.load(place)
+            return learner if learner.tasks else None
+    except (LoadError, OSError) as error:
+        notes.append(f"The learner cannot be read, so it is not known what groups share: {error}")
+    return None
+
+
+def _gone(run: ReportedRun, learner: PriorLearner | None, notes: list[str]) -> set[str]:
+    """Groups that were forgotten, and did not come again."""
+    gone = set(run.description.get("forgotten") or ()) - set(learner.tasks if learner is not None else ())
+    if gone:
+        n = len(gone)
+        text = (
+            "1 group was forgotten since: it is" if n == 1 else f"{n} groups were forgotten since: they are"
+        )
+        notes.append(f"{text} in the means of scores, and nowhere else.")
+    return gone
+
+
+def _facts(run: ReportedRun, found: Mapping[str, Any], learner: PriorLearner | None) -> list[tuple[str, str]]:
+    seconds, *_ = run.costs
+    facts = [
+        ("groups", f"{len(found['groups']):,}"),
+        ("rows", f"{sum(group['rows'] for group in found['groups']):,}"),
+        ("time, comparison included", duration(seconds) if seconds else ""),
+    ]
+    if learner is not None:
+        facts.append(("shared components", str(learner.components)))
+        if len(learner.tasks) != len(found["groups"]):
+            facts.append(("groups known now", f"{len(learner.tasks):,}"))
+    return [(name, text) for name, text in facts if text]
+
+
+def _tested(found: Mapping[str, Any]) -> int | None:
+    """A run of an older version does not say."""
+    sizes = [group.get("tested") for group in found["groups"]]
+    return None if None in sizes else sum(sizes)
+
+
+# --- scores -----------------------------------------------------------------------------------------------
+
+
+def _metrics(found: Mapping[str, Any], rows: Sequence[Row]) -> list[data.MetricData]:
+    """Those that there are scores of; the run's own one first."""
+    keys = [key for key in found["means"] if key in WORDS and _means(found, key).get("piaget") is not None]
+    keys.sort(key=lambda key: key != found["metric"])
+    return [
+        data.MetricData(
+            key=key,
+            name=NAMES[key],
+            digits=_digits(key, _means(found, key).values()),
+            higher_is_better=key not in LOWER_IS_BETTER,
+            words=WORDS[key],
+            best=best_simple(key, simple_scores(rows, key)),
+            verdict=is_it_worth_it(rows, key),
+        )
+        for key in keys
+    ]
+
+
+def _means(found: Mapping[str, Any], key: str) -> dict[str, Any]:
+    return found["means"][key].get("mean") or {}
+
+
+def _digits(key: str, values: Iterable[float | None]) -> int:
+    """Errors are of any size: four digits of the largest that count."""
+    largest = max((abs(value) for value in values if _finite(value) is not None and value), default=1.0)
+    return min(max(3 - math.floor(math.log10(largest)), 0), 9) if key == "rmse" else 3
+
+
+def _models(found: Mapping[str, Any], metrics: Sequence[data.MetricData]) -> list[data.ModelData]:
+    names = {**found["simple"], "piaget": "piaget"}
+    return [
+        data.ModelData(
+            key=key, name=name, means={m["key"]: _finite(_means(found, m["key"]).get(key)) for m in metrics}
+        )
+        for key, name in names.items()
+    ]
+
+
+def _group(group: Mapping[str, Any], metrics: Sequence[data.MetricData]) -> data.OwnGroupData:
+    classes = group.get("classes") or []
+    return data.OwnGroupData(
+        name=str(group["group"]),
+        rows=int(group["rows"]),
+        tested=group.get("tested"),
+        positives=int(classes[1]) if len(classes) == 2 else None,
+        scores={m["key"]: _score(group.get(m["key"]) or {}, m) for m in metrics},
+    )
+
+
+def _score(scores: Mapping[str, float], metric: data.MetricData) -> data.GroupScoreData:
+    ours, simple = _finite(scores.get("piaget")), _finite(scores.get(metric["best"] or ""))
+    sign = 1 if metric["higher_is_better"] else -1
+    gain = None if ours is None or simple is None else round(sign * (ours - simple), EXACT)
+    majority = _finite(scores.get("majority"))
+    return data.GroupScoreData(piaget=ours, simple=simple, majority=majority, gain=gain)
+
+
+def _finite(value: Any) -> float | None:
+    return round(float(value), EXACT) if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+def _last(rows: Iterable[Row], metric: str) -> float | None:
+    values = [row["value"] for row in rows if row["metric"] == metric]
+    return _finite(values[-1]) if values else None
+
+
+# --- trust, columns, later tables ---------------------------------------------------------------------------
+
+
+def _bin(one: Mapping[str, float]) -> data.BinData:
+    """The error is that of a share, with one row more of each outcome: it is not 0 if all were alike."""
+    n, observed = int(one["rows"]), one["observed"]
+    smooth = (observed * n + 1) / (n + 2)
+    error = math.sqrt(smooth * (1 - smooth) / (n + 2))
+    return data.BinData(
+        predicted=round(one["predicted"], EXACT),
+        observed=round(observed, EXACT),
+        rows=n,
+        error=round(error, EXACT),
+    )
+
+
+def _coverage(found: Mapping[str, Any], rows: Sequence[Row]) -> list[data.CoverageData]:
+    told = found.get("coverage") or []
+    last = _last(rows, "coverage")
+    if not told and last is not None:
+        told = [{"level": LEVEL, "observed": last}]
+    return [
+        data.CoverageData(level=float(one["level"]), observed=round(float(one["observed"]), EXACT))
+        for one in told
+    ]
+
+
+def _columns(found: Mapping[str, Any]) -> list[data.ColumnData]:
+    """The strongest first."""
+    columns = [
+        data.ColumnData(
+            name=str(one["input"]), common=round(one["common"], EXACT), differs=round(one["differs"], EXACT)
+        )
+        for one in found.get("columns") or []
+    ]
+    return sorted(columns, key=lambda one: -math.hypot(one["common"], one["differs"]))
+
+
+def _arrivals(
+    rows: Sequence[Row], metrics: Sequence[data.MetricData], gone: set[str]
+) -> list[data.ArrivalData]:
+    """In the order in which they came: rows of one are together."""
+    batches: list[tuple[tuple[str, str], dict[str, float]]] = []
+    for row in rows:
+        if row["stage"] != ARRIVAL or row["evaluated"] in gone:
+            continue
+        key = row["stream"], row["evaluated"]
+        if not batches or batches[-1][0] != key or row["metric"] in batches[-1][1]:
+            batches.append((key, {}))
+        batches[-1][1][row["metric"]] = row["value"]
+    return [
+        data.ArrivalData(
+            table=table,
+            group=group,
+            is_new=EXPLAINED in values,
+            rows=int(values.get("samples", 0)),
+            scores={m["key"]: _finite(values.get(m["key"])) for m in metrics},
+            fit=_fit(values),
+        )
+        for (table, group), values in batches
+    ]
+
+
+def _fit(values: Mapping[str, float]) -> str:
+    if EXPLAINED not in values or USUALLY not in values:
+        return ""
+    return f"{values[EXPLAINED]:.2f} a row; usual is {values[USUALLY]:.2f}".replace("-", "\N{MINUS SIGN}")

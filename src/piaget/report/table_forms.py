@@ -1,0 +1,50 @@
+"""The tables of runs over one's own tables: models, and groups."""
+
+from __future__ import annotations
+
+import math
+
+from piaget.report.forms import Cell, Table, mark_best, number
+from piaget.report.table_data import MetricData, OwnReportData, OwnRunData
+
+
+def own_tables(report: OwnReportData) -> list[Table]:
+    """Of all runs; with the run in the name, if there are several."""
+    several = len(report["runs"]) > 1
+    made = []
+    for run in report["runs"]:
+        of, suffix = (f", {run['name']}", f" {run['name']}") if several else ("", "")
+        if run["metrics"]:
+            made += [_models(run, f"models{suffix}", of), _groups(run, f"groups{suffix}", of)]
+    return made
+
+
+def _models(run: OwnRunData, name: str, of: str) -> Table:
+    verdict = run["metrics"][0]["verdict"] or ""
+    columns = ["Model", *(metric["name"] for metric in run["metrics"])]
+    table = Table(name, f"Piaget beside simple models{of}", f"Means over groups. {verdict}".strip(), columns)
+    for model in run["models"]:
+        table.add(None, model["name"], *(_cell(model["means"][m["key"]], m) for m in run["metrics"]))
+    for column, metric in enumerate(run["metrics"], 1):
+        mark_best(table, column, metric["higher_is_better"], range(len(table.rows)))
+    return table
+
+
+def _groups(run: OwnRunData, name: str, of: str) -> Table:
+    metric = run["metrics"][0]
+    simple = next((m["name"] for m in run["models"] if m["key"] == metric["best"]), "none")
+    caption = f"{metric['name']}; the simple model: {simple}. Difference: above 0, piaget is better."
+    counted = [run["positive"]] if run["positive"] else []
+    columns = [run["group"], "rows", "test rows", *counted, "piaget", "simple model", "difference"]
+    table = Table(name, f"Groups{of}", caption, columns)
+    for group in run["groups"]:
+        scores = group["scores"][metric["key"]]
+        sizes = [group["rows"], group["tested"], *([group["positives"]] if counted else [])]
+        cells = [number(math.nan if size is None else size, digits=0) for size in sizes]
+        values = (scores["piaget"], scores["simple"], scores["gain"])
+        table.add(None, group["name"], *cells, *(_cell(value, metric) for value in values))
+    return table
+
+
+def _cell(value: float | None, metric: MetricData) -> Cell:
+    return number(math.nan if value is None else value, digits=metric["digits"])

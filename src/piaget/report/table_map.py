@@ -1,0 +1,77 @@
+"""Groups of a table by what they share: a map, with what its directions mean."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from piaget.prior_learner import PriorLearner
+from piaget.report.table_data import DirectionData, MapData
+
+DIRECTIONS, LEAST = 4, 0.02  # that are told, at most; the share of all differences from which on
+NEAR = 3  # groups that are named as like another
+NAMED, CLEAR = 4, 0.35  # inputs that a direction is told by, at most; compared with its strongest one
+
+
+def map_of(learner: PriorLearner, target: str) -> MapData | None:
+    """target: what a regression's values are called. None: groups share nothing in which they differ, or
+    there are too few of them."""
+    known = learner.known
+    if learner.components == 0 or len(known.tasks) < 3:
+        return None
+    psi = torch.stack(list(known.coordinates().values()))  # (T, C, k)
+    shared = (psi @ known.components.phi.mT).flatten(1)  # (T, C d): what components add to weights
+    shared = shared - shared.mean(0)
+    # Components themselves are known up to a rotation; principal directions are not.
+    left, size, right = torch.linalg.svd(shared, full_matrices=False)
+    shares = size.square() / size.square().sum().clamp(min=1e-30)
+    kept = [i for i, share in enumerate(shares[:DIRECTIONS].tolist()) if share >= LEAST]
+    if not kept:
+        return None
+    strongest = right.abs().argmax(1, keepdim=True)
+    sign = right.gather(1, strongest)[:, 0].sign()
+    places, loadings = left * size * sign, right * sign[:, None]
+    subjects = _subjects(learner, target)
+    return MapData(
+        groups=list(known.tasks),
+        places=[[round(value, 4) for value in place] for place in places[:, kept].tolist()],
+        near=_near(known.tasks, shared),
+        directions=[_direction(shares[i].item(), loadings[i], learner, subjects) for i in kept],
+    )
+
+
+def _near(tasks: list[str], shared: Tensor) -> list[list[str]]:
+    """Of each task, those whose shared weights are nearest."""
+    distances = torch.cdist(shared, shared).fill_diagonal_(torch.inf)
+    order = distances.argsort(dim=1, stable=True)[:, : min(NEAR, len(tasks) - 1)]
+    return [[tasks[i] for i in row] for row in order.tolist()]
+
+
+def _subjects(learner: PriorLearner, target: str) -> list[str]:
+    """What each output (C of them) is about."""
+    labels = [str(label) for label in learner.labels]
+    return labels[1:] if len(labels) == 2 else labels or [target]
+
+
+def _direction(share: float, loadings: Tensor, learner: PriorLearner, subjects: list[str]) -> DirectionData:
+    """loadings: (C d,), the weights of the direction."""
+    encoding, d = learner.encoding(), loadings.numel() // len(subjects)
+    inputs = encoding.inputs if encoding is not None else [f"input {i}" for i in range(d - 1)]
+    values, order = loadings.abs().sort(descending=True, stable=True)
+    alike: dict[tuple[str, bool, bool], list[str]] = {}  # what is said of several inputs is said once
+    for i in order[values >= CLEAR * values[0]][:NAMED].tolist():
+        key = subjects[i // d], bool(loadings[i] > 0), i % d == 0
+        alike.setdefault(key, []).append(inputs[i % d - 1] if i % d else "")
+    words = [_told(*key, names, bool(learner.labels)) for key, names in alike.items()]
+    return DirectionData(share=round(share, 4), words=words)
+
+
+def _told(subject: str, more: bool, level: bool, names: list[str], is_class: bool) -> str:
+    """names: of inputs, unless it is of the level."""
+    if level:
+        now = ("more frequent" if more else "rarer") if is_class else ("higher" if more else "lower")
+        return f"{subject} is {now}"
+    one, listed = len(names) == 1, " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    if is_class:
+        return f"{listed} {'speaks' if one else 'speak'} more {'for' if more else 'against'} {subject}"
+    return f"{listed} {'raise' if more else 'lower'}{'s' * one} {subject} more"

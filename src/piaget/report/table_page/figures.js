@@ -1,0 +1,136 @@
+// Figures about scores, trust and columns.
+
+const COLUMNS_SHOWN = 20;
+const AXES = { binary: "change of log-odds", multiclass: "change of log-odds", regression: "change, in standard deviations" };
+
+/** A square as large as there is room for, within reason. */
+function square(panels, label, most = 440) {
+  const width = Math.min(columnsFor(panels, 1, 300), most);
+  return new Chart(label, { width, height: width, left: 48, right: 14, top: 22, bottom: 40 });
+}
+
+const better = (gain) => (gain > 0 ? "better" : gain < 0 ? "worse" : "equal");
+
+/** A group's mark: by shape, too, whether it is better than the simple model. */
+const GAIN_MARKS = {
+  better: { mark: CIRCLE, className: "c0", label: "better than the simple model" },
+  equal: { mark: DIAMOND, className: "c6", label: "equal" },
+  worse: { mark: 4, className: "c3", label: "worse" },
+  unknown: { mark: CROSS, className: "c6", label: "not compared" },
+};
+
+const gainMark = (gain) => GAIN_MARKS[known(gain) ? better(gain) : "unknown"];
+
+const gainLegend = (gains) =>
+  legend(Object.values(GAIN_MARKS).filter((each) => gains.some((gain) => gainMark(gain) === each)));
+
+// --- piaget beside the best simple model ---
+
+function drawPairs(panels) {
+  const { name, digits, best, higher_is_better: higher } = metric();
+  const groups = run.groups.filter((group) => known(scoreOf(group).gain)); // both have a score, then
+  if (!groups.length) return null;
+  const chart = square(panels, `${name} of ${count(groups.length, "group")}: piaget against ${modelName(best)}`);
+  const domain = extent(groups.flatMap((group) => [scoreOf(group).piaget, scoreOf(group).simple]));
+  chart.xAxis(domain, `${name}, simple model`);
+  chart.yAxis(domain, `${name}, piaget`);
+  chart.line(domain.map((v) => [chart.x(v), chart.y(v)]), "equal");
+  for (const group of groups) {
+    const { piaget, simple, gain } = scoreOf(group);
+    if (!known(simple) || !known(piaget)) continue;
+    const [x, y] = [chart.x(simple), chart.y(piaget)];
+    const { mark, className } = gainMark(gain);
+    chart.mark(x, y, mark, className);
+    chart.target(x, y, `${group.name}: piaget ${format(piaget, digits)}, simple model ${format(simple, digits)}`);
+  }
+  panels.append(panel("", chart.node));
+  return {
+    legend: gainLegend(groups.map((group) => scoreOf(group).gain)),
+    note: `Each mark is a group. On the dotted line both are equal; ${higher ? "above" : "below"} it, piaget is better.`,
+  };
+}
+
+// --- calibration ---
+
+function drawBins(panels) {
+  const of = run.positive ? `rows with ${run.target}=${run.positive}` : "rows whose predicted class is right";
+  const chart = square(panels, `Share of ${of}, against the predicted probability`, 380);
+  const marks = ["0", "0.2", "0.4", "0.6", "0.8", "1"].map((text) => ({ value: Number(text), text }));
+  chart.xAxis([0, 1], "predicted probability", { marks });
+  chart.yAxis([0, 1], `share of ${of}`, { marks });
+  chart.line([0, 1].map((v) => [chart.x(v), chart.y(v)]), "equal");
+  const most = Math.max(...run.bins.map(({ rows }) => rows));
+  chart.line(run.bins.map(({ predicted, observed }) => [chart.x(predicted), chart.y(observed)]), "c0");
+  for (const { predicted, observed, rows, error } of run.bins) {
+    const [x, y] = [chart.x(predicted), chart.y(observed)];
+    const ends = [Math.max(0, observed - error), Math.min(1, observed + error)].map(chart.y);
+    chart.add("path", { class: "whisker", d: `M${x} ${ends[0]}V${ends[1]}` });
+    chart.mark(x, y, CIRCLE, "c0", 0.7 + 0.8 * Math.sqrt(rows / most));
+    chart.target(x, y, `predicted ${percent(predicted, 1)}, observed ${percent(observed, 1)}: ${count(rows, "row")}`);
+  }
+  panels.append(panel("", chart.node));
+  return {
+    table: {
+      caption: "Rows by their predicted probability.",
+      columns: ["Predicted", "Observed", "Standard error", "Rows"],
+      rows: run.bins.map(({ predicted, observed, error, rows }) =>
+        [cell(predicted, 3), cell(observed, 3), cell(error, 3), cell(rows, 0)]),
+    },
+  };
+}
+
+function drawCoverage(panels) {
+  const chart = square(panels, "Share of values within their intervals, against the share that ought to be", 380);
+  const values = run.coverage.flatMap(({ level, observed }) => [level, observed]);
+  const domain = [Math.max(0, Math.min(...values) - 0.05), 1];
+  chart.xAxis(domain, "share that ought to lie within");
+  chart.yAxis(domain, "share that does");
+  chart.line(domain.map((v) => [chart.x(v), chart.y(v)]), "equal");
+  chart.line(run.coverage.map(({ level, observed }) => [chart.x(level), chart.y(observed)]), "c0");
+  for (const { level, observed } of run.coverage) {
+    chart.mark(chart.x(level), chart.y(observed), CIRCLE, "c0");
+    chart.target(chart.x(level), chart.y(observed), `intervals of ${percent(level)} hold ${percent(observed, 1)}`);
+  }
+  panels.append(panel("", chart.node));
+  return {
+    table: {
+      caption: "Intervals, and the share of test rows whose value lies within.",
+      columns: ["Interval", "Holds"],
+      rows: run.coverage.map(({ level, observed }) => [
+        { text: percent(level), value: level }, { text: percent(observed, 1), value: observed }]),
+    },
+  };
+}
+
+// --- columns ---
+
+function drawColumns(panels) {
+  const shownColumns = run.columns.slice(0, COLUMNS_SHOWN);
+  const width = Math.min(columnsFor(panels, 1, 300), 760);
+  const names = Math.min(widest(shownColumns.map(({ name }) => name)) + 14, 0.36 * width);
+  const [step, top] = [24, 8];
+  const height = top + step * shownColumns.length + 40;
+  const chart = new Chart(`${run.unit}, by column`, { width, height, left: names, right: 14, top, bottom: 40 });
+  const domain = extent(shownColumns.flatMap(({ common, differs }) => [common - differs, common + differs, 0]));
+  chart.xAxis(domain, AXES[run.kind], { marks: ticks(domain, (chart.right - chart.left) / 50) });
+  chart.add("line", { class: "zero", x1: chart.x(0), x2: chart.x(0), y1: chart.top, y2: chart.bottom });
+  shownColumns.forEach(({ name, common, differs }, i) => {
+    const y = top + step * (i + 0.5);
+    chart.text(chart.left - 8, y + 4, name, "end", names - 10);
+    const ends = [common - differs, common + differs].map(chart.x);
+    chart.add("rect", { class: "bar hollow c0", x: ends[0], y: y - 6, width: Math.max(ends[1] - ends[0], 1), height: 12 });
+    chart.mark(chart.x(common), y, CIRCLE, "c0");
+    chart.target(chart.x(common), y, `${name}: ${signed(common, 2).text} in the mean of groups, which differ by ± ${format(differs, 2)}`,
+      { x: 0, y: y - step / 2, width, height: step });
+  });
+  panels.append(panel("", chart.node));
+  const rest = run.columns.length - shownColumns.length;
+  return {
+    note: rest ? `The ${COLUMNS_SHOWN} that do most are drawn; ${rest} more are in the numbers.` : "",
+    table: {
+      caption: `${run.unit}: the mean of all groups, and the standard deviation over them.`,
+      columns: ["Column", "In common", "Groups differ by"],
+      rows: run.columns.map(({ name, common, differs }) => [name, signed(common, 3), cell(differs, 3)]),
+    },
+  };
+}
