@@ -18,6 +18,7 @@ from piaget.prior.likelihoods import Noise
 from piaget.prior.records import Labels, Record, Values
 
 Tree = dict[str, Any]  # of tensors, with texts as keys
+MOST_NOISE = 100.0  # the logarithm of a variance, in units of the target's own: far more than there can be
 
 
 def describe(known: Knowledge) -> tuple[dict[str, Any], Tree]:
@@ -145,6 +146,9 @@ def check(known: Knowledge) -> None:
     for what, tensor, shape in expected:
         if tuple(tensor.shape) != tuple(shape) or not bool(torch.isfinite(tensor.double()).all()):
             raise ValueError(f"{what!r} has a tensor {tuple(tensor.shape)}; expected {shape}, finite")
+    levels = [known.noise.level, *(structure.log_noise for structure in known.structures.values())]
+    if not all(abs(level) <= MOST_NOISE for level in levels):
+        raise ValueError(f"logarithms of noise {levels[:5]}; expected {-MOST_NOISE} to {MOST_NOISE}")
     if known.correction is not None:
         _check_correction(known.correction, inputs + 2 * outputs, outputs)
 
