@@ -260,9 +260,7 @@ class Layout:
 
     def _form(self, record: TaskRecord) -> tuple[Any, ...]:
         """What samples of one part have in common."""
-        settings = self.stage.settings
-        whole = settings.encoder.feature_weight is None or settings.optimizer.moves_without_gradient
-        encoded = "past encoder" in self.stage.trained and whole
+        encoded = "past encoder" in self.stage.trained and self.stage.whole_inputs
         return self._entering(record), tuple(record.input_shape) if encoded else None
 
     def _entering(self, record: TaskRecord) -> tuple[int, ...]:

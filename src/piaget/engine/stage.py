@@ -106,8 +106,12 @@ class Stage:
     def _features(self, x: Tensor) -> Tensor | None:
         """Those that are not zero in all samples (n, ...). The weights of the others have no gradient, so
         they stay as they are, and need no work."""
-        whole = self.settings.encoder.feature_weight is None or self.settings.optimizer.moves_without_gradient
-        return None if whole else torch.nonzero(x.flatten(1).any(0)).flatten()
+        return None if self.whole_inputs else torch.nonzero(x.flatten(1).any(0)).flatten()
+
+    @property
+    def whole_inputs(self) -> bool:
+        """Do encoders learn from all features, also from those that are zero?"""
+        return self.settings.encoder.feature_weight is None or self.settings.optimizer.moves_without_gradient
 
     def chosen(self, record: TaskRecord) -> Tensor | None:
         """The one component that a task needs at each depth while components learn, if known: (depth,)."""
