@@ -35,6 +35,14 @@ ALL = (
         f"run digits {SMALL} --structure soft-gating --algorithm dynamic --adaptation ewc",
     ),
     Scenario(
+        "dynamic, scaled ordering, mcnemar, er",
+        f"run digits {SMALL} --structure soft-ordering-scaled --expansion mcnemar --set expansion.level=0.5",
+    ),
+    Scenario(
+        "compositional, scaled gating, nft",
+        f"run digits {SMALL} --structure soft-gating-scaled --algorithm compositional --adaptation nft",
+    ),
+    Scenario(
         "dynamic, own parts, nft",
         f"run digits {SMALL} --structure examples.scale_and_shift:ScaleAndShift --adaptation nft"
         " --expansion examples.mcnemar:McNemar",

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from piaget.method.optimizer import Optimizer, RateSchedule, StopRule
     from piaget.method.schedule import Schedule
 
-STRUCTURES = ("linear", "soft-ordering", "soft-gating", "monolithic", "alone")
+COMBINING = ("linear", "soft-ordering", "soft-gating", "soft-ordering-scaled", "soft-gating-scaled")
+STRUCTURES = (*COMBINING, "monolithic", "alone")
 ADAPTATIONS = ("er", "er-diluted", "ewc", "nft", "fm")
 STAGED = ("dynamic", "compositional")  # the algorithms that assimilate first, and adapt then
 ALGORITHMS = (*STAGED, "joint", "no-components", "no-components-frozen", "alone")
@@ -160,7 +161,12 @@ class Choices(TypedDict, total=False):
     ]
     expansion: Annotated[
         str | Expansion,
-        About(one_of("none", "dropout"), METHOD, "how components are added (the algorithm's)", part=True),
+        About(
+            one_of("none", "dropout", "mcnemar"),
+            METHOD,
+            "how components are added: by their gain, or by a test on errors (the algorithm's)",
+            part=True,
+        ),
     ]
     adapt_every: Annotated[
         int,
