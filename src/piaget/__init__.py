@@ -73,13 +73,17 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
     from piaget.method.optimizer import (
         SGD as SGD,
         Adam as Adam,
+        BestEpoch as BestEpoch,
         ConstantRate as ConstantRate,
         CosineRate as CosineRate,
+        KeptEpoch as KeptEpoch,
+        LastEpoch as LastEpoch,
         NeverStop as NeverStop,
         Optimizer as Optimizer,
         Patience as Patience,
         RateSchedule as RateSchedule,
         StopRule as StopRule,
+        Validated as Validated,
     )
     from piaget.method.schedule import (
         Joint as Joint,
@@ -131,7 +135,8 @@ _HOMES = {
     "method.components": "Components Conv Dense Linear Module",
     "method.encoders": "Decoder Encoder LinearDecoder LinearEncoder NoDecoder NoEncoder",
     "method.expansion": "ComponentDropout Evidence Expansion McNemar NoExpansion",
-    "method.optimizer": "SGD Adam ConstantRate CosineRate NeverStop Optimizer Patience RateSchedule StopRule",
+    "method.optimizer": "SGD Adam BestEpoch ConstantRate CosineRate KeptEpoch LastEpoch NeverStop Optimizer "
+    "Patience RateSchedule StopRule Validated",
     "method.schedule": "Joint Schedule Staged StageKind",
     "method.settings": "Algorithm",
     "method.structures": "Alone Frame LinearCombination Monolithic Scaled SoftGating SoftOrdering Structure",

@@ -88,6 +88,11 @@ ALL = (
         " --patience 1 --rate-schedule cosine --adapt-every 4 --optimizer sgd --learning-rate 0.05",
     ),
     Scenario(
+        "best epoch, early stopping, component dropout",
+        "run digits --option tasks=6 --option train_size=40 --epochs 12 --every 1 --quiet --patience 2"
+        " --kept-epoch best --adapt-every 4 --learning-rate 0.05",
+    ),
+    Scenario(
         "cohort of three, float64",
         f"run digits {SMALL} --seeds 3-5 --algorithm compositional --set dtype=float64",
     ),

@@ -22,7 +22,7 @@ from piaget.method.adaptation import ADAPTATIONS
 from piaget.method.components import KINDS
 from piaget.method.encoders import DECODERS, ENCODERS
 from piaget.method.expansion import EXPANSIONS
-from piaget.method.optimizer import OPTIMIZERS, RATE_SCHEDULES, STOP_RULES
+from piaget.method.optimizer import KEPT_EPOCHS, OPTIMIZERS, RATE_SCHEDULES, STOP_RULES
 from piaget.method.structures import STRUCTURES
 from piaget.streams import from_table, stream
 
@@ -37,6 +37,7 @@ PAPER_PARTS: dict[str, Mapping[str, Any]] = {
     "optimizer": OPTIMIZERS,
     "rate_schedule": RATE_SCHEDULES,
     "stop": STOP_RULES,
+    "kept_epoch": KEPT_EPOCHS,
 }
 USUAL = {
     "encoder": "learned",
@@ -44,6 +45,7 @@ USUAL = {
     "optimizer": "adam",
     "rate_schedule": "constant",
     "stop": "never",
+    "kept_epoch": "last",
 }
 
 

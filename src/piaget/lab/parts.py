@@ -39,6 +39,7 @@ CLASSES = {
     "optimizer": "optimizer:Optimizer",
     "rate_schedule": "optimizer:RateSchedule",
     "stop": "optimizer:StopRule",
+    "kept_epoch": "optimizer:KeptEpoch",
     "schedule": "schedule:Schedule",
     "expansion": "expansion:Expansion",
 }  # of piaget.method: what a part of one's own must be

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from piaget.method.components import Components
     from piaget.method.encoders import Decoder, Encoder
     from piaget.method.expansion import Expansion
-    from piaget.method.optimizer import Optimizer, RateSchedule, StopRule
+    from piaget.method.optimizer import KeptEpoch, Optimizer, RateSchedule, StopRule
     from piaget.method.schedule import Schedule
 
 COMBINING = ("linear", "soft-ordering", "soft-gating", "soft-ordering-scaled", "soft-gating-scaled")
@@ -153,6 +153,15 @@ class Choices(TypedDict, total=False):
     patience: Annotated[
         int, About(WHOLE, TRAINING, "epochs without a better validation score that end a stage")
     ]
+    kept_epoch: Annotated[
+        str | KeptEpoch,
+        About(
+            one_of("last", "best"),
+            TRAINING,
+            "which epoch of a stage on what is a task's own is kept, by validation loss (last)",
+            part=True,
+        ),
+    ]
     initial_tasks: Annotated[int, About(WHOLE, TRAINING, "how many tasks are initialized together (4)")]
     initial_epochs: Annotated[int, About(EPOCHS, TRAINING, "for how many epochs (as on any task)")]
     schedule: Annotated[
@@ -204,7 +213,7 @@ class Setting:
 
 
 def _declared() -> dict[str, Setting]:
-    classes = "Components Decoder Encoder Expansion Optimizer RateSchedule StopRule Schedule"
+    classes = "Components Decoder Encoder Expansion KeptEpoch Optimizer RateSchedule StopRule Schedule"
     unknown: dict[str, Any] = dict.fromkeys(classes.split(), object)  # loaded only with PyTorch
     hints = get_type_hints(Choices, localns=unknown, include_extras=True)
     return {name: Setting(name, hint.__metadata__[0]) for name, hint in hints.items()}

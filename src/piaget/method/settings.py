@@ -31,9 +31,11 @@ from piaget.method.encoders import DECODERS, ENCODERS, Decoder, Encoder, LinearE
 from piaget.method.expansion import EXPANSIONS, ComponentDropout, Expansion, NoExpansion
 from piaget.method.model import Model
 from piaget.method.optimizer import (
+    KEPT_EPOCHS,
     OPTIMIZERS,
     RATE_SCHEDULES,
     STOP_RULES,
+    KeptEpoch,
     Optimizer,
     RateSchedule,
     StopRule,
@@ -120,6 +122,7 @@ class Settings:
     learning_rate: float
     rate_schedule: RateSchedule
     stop: StopRule
+    kept_epoch: KeptEpoch
     seed: int
     device: str
     dtype: str
@@ -236,6 +239,7 @@ def resolve(
         learning_rate=chosen.pop("learning_rate", 1e-3),
         rate_schedule=_part("rate_schedule", rate_schedule, RATE_SCHEDULES, RateSchedule),
         stop=parts["stop"],
+        kept_epoch=_part("kept_epoch", chosen.pop("kept_epoch", "last"), KEPT_EPOCHS, KeptEpoch),
         seed=chosen.pop("seed", 0),
         device=chosen.pop("device", "cpu"),
         dtype=chosen.pop("dtype", "float32"),
@@ -342,6 +346,7 @@ PARTS: dict[str, type] = {
     "optimizer": Optimizer,
     "rate_schedule": RateSchedule,
     "stop": StopRule,
+    "kept_epoch": KeptEpoch,
 }
 NUMBERS = {
     "initial_components": WHOLE,
