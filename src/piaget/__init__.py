@@ -94,6 +94,16 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
     from piaget.method.settings import (
         Algorithm as Algorithm,
     )
+    from piaget.method.starting import (
+        AsDrawn as AsDrawn,
+        CandidateStart as CandidateStart,
+        FreshCandidate as FreshCandidate,
+        MostUsed as MostUsed,
+        NewTask as NewTask,
+        PastTask as PastTask,
+        SimilarTask as SimilarTask,
+        Start as Start,
+    )
     from piaget.method.structures import (
         Alone as Alone,
         Frame as Frame,
@@ -139,6 +149,7 @@ _HOMES = {
     "Patience RateSchedule StopRule Validated",
     "method.schedule": "Joint Schedule Staged StageKind",
     "method.settings": "Algorithm",
+    "method.starting": "AsDrawn CandidateStart FreshCandidate MostUsed NewTask PastTask SimilarTask Start",
     "method.structures": "Alone Frame LinearCombination Monolithic Scaled SoftGating SoftOrdering Structure",
     "method.trees": "Tensors map_tree resize",
     "prior_learner": "PriorLearner",

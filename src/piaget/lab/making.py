@@ -23,6 +23,7 @@ from piaget.method.components import KINDS
 from piaget.method.encoders import DECODERS, ENCODERS
 from piaget.method.expansion import EXPANSIONS
 from piaget.method.optimizer import KEPT_EPOCHS, OPTIMIZERS, RATE_SCHEDULES, STOP_RULES
+from piaget.method.starting import CANDIDATE_STARTS, STARTS
 from piaget.method.structures import STRUCTURES
 from piaget.streams import from_table, stream
 
@@ -38,6 +39,8 @@ PAPER_PARTS: dict[str, Mapping[str, Any]] = {
     "rate_schedule": RATE_SCHEDULES,
     "stop": STOP_RULES,
     "kept_epoch": KEPT_EPOCHS,
+    "start": STARTS,
+    "candidate_start": CANDIDATE_STARTS,
 }
 USUAL = {
     "encoder": "learned",
@@ -46,6 +49,8 @@ USUAL = {
     "rate_schedule": "constant",
     "stop": "never",
     "kept_epoch": "last",
+    "start": "drawn",
+    "candidate_start": "drawn",
 }
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from piaget.method.expansion import Expansion
     from piaget.method.optimizer import KeptEpoch, Optimizer, RateSchedule, StopRule
     from piaget.method.schedule import Schedule
+    from piaget.method.starting import CandidateStart, Start
 
 COMBINING = ("linear", "soft-ordering", "soft-gating", "soft-ordering-scaled", "soft-gating-scaled")
 STRUCTURES = (*COMBINING, "monolithic", "alone")
@@ -177,6 +178,24 @@ class Choices(TypedDict, total=False):
             part=True,
         ),
     ]
+    start: Annotated[
+        str | Start,
+        About(
+            one_of("drawn", "similar"),
+            METHOD,
+            "a new task's structure begins as it is drawn, or near the most similar past task's (drawn)",
+            part=True,
+        ),
+    ]
+    candidate_start: Annotated[
+        str | CandidateStart,
+        About(
+            one_of("drawn", "most-used"),
+            METHOD,
+            "a new component begins as it is drawn, or near the most used one (drawn)",
+            part=True,
+        ),
+    ]
     adapt_every: Annotated[
         int,
         About(
@@ -213,7 +232,8 @@ class Setting:
 
 
 def _declared() -> dict[str, Setting]:
-    classes = "Components Decoder Encoder Expansion KeptEpoch Optimizer RateSchedule StopRule Schedule"
+    classes = "CandidateStart Components Decoder Encoder Expansion KeptEpoch Optimizer RateSchedule StopRule"
+    classes += " Schedule Start"
     unknown: dict[str, Any] = dict.fromkeys(classes.split(), object)  # loaded only with PyTorch
     hints = get_type_hints(Choices, localns=unknown, include_extras=True)
     return {name: Setting(name, hint.__metadata__[0]) for name, hint in hints.items()}

@@ -61,6 +61,20 @@ class Structure(ABC):
         """The fixed random structures of the initial tasks, from what `draw` gave them."""
         return drawn
 
+    def like(self, drawn: Tensors, past: Tensors, share: float) -> Tensors:
+        """Parameters for a new task between those that were drawn for it (share 0) and a past task's (towards
+        share 1). past: for the components that the past task may use, which are the first ones."""
+        between = {}
+        for name, p in drawn.items():
+            axis, then = self.axes.get(name), past[name]
+            known = p if axis is None else p.narrow(axis, 0, then.shape[axis])
+            blend = torch.lerp(known, then, share)
+            if axis is not None:  # the others stay as they were drawn
+                later = p.narrow(axis, then.shape[axis], p.shape[axis] - then.shape[axis])
+                blend = torch.cat([blend, later], axis)
+            between[name] = blend
+        return between
+
     def prepare(self, params: Tensors, visible: Tensor) -> Tensors:
         """What can be computed of the structure before any input is seen."""
         return params

@@ -19,6 +19,7 @@ from piaget.method.expansion import EXPANSIONS
 from piaget.method.optimizer import KEPT_EPOCHS, OPTIMIZERS, RATE_SCHEDULES, STOP_RULES
 from piaget.method.schedule import Joint, Staged
 from piaget.method.settings import Algorithm, Settings, check_fit
+from piaget.method.starting import CANDIDATE_STARTS, STARTS
 from piaget.method.structures import STRUCTURES
 
 PARTS: dict[str, type] = {"Settings": Settings, "Algorithm": Algorithm, "Staged": Staged, "Joint": Joint}
@@ -33,6 +34,8 @@ for registry in (
     RATE_SCHEDULES,
     STOP_RULES,
     KEPT_EPOCHS,
+    STARTS,
+    CANDIDATE_STARTS,
     {"none": NoDecoder()},
 ):
     PARTS |= {type(part).__name__: type(part) for part in registry.values()}
@@ -88,7 +91,11 @@ def from_json(data: Any, own: Mapping[str, Any]) -> Settings:
 
 
 # Settings that came later, and how learners were before there was a choice.
-LATER: dict[str, Any] = {"kept_epoch": KEPT_EPOCHS["last"]}
+LATER: dict[str, Any] = {
+    "kept_epoch": KEPT_EPOCHS["last"],
+    "start": STARTS["drawn"],
+    "candidate_start": CANDIDATE_STARTS["drawn"],
+}
 
 
 def upgraded(data: dict[str, Any]) -> dict[str, Any]:

@@ -51,6 +51,7 @@ from piaget.method.schedule import (
     Staged,
     StageKind,
 )
+from piaget.method.starting import CANDIDATE_STARTS, STARTS, CandidateStart, Start
 from piaget.method.structures import STRUCTURES, Alone, LinearCombination, Monolithic, Structure
 
 
@@ -123,6 +124,8 @@ class Settings:
     rate_schedule: RateSchedule
     stop: StopRule
     kept_epoch: KeptEpoch
+    start: Start
+    candidate_start: CandidateStart
     seed: int
     device: str
     dtype: str
@@ -240,6 +243,10 @@ def resolve(
         rate_schedule=_part("rate_schedule", rate_schedule, RATE_SCHEDULES, RateSchedule),
         stop=parts["stop"],
         kept_epoch=_part("kept_epoch", chosen.pop("kept_epoch", "last"), KEPT_EPOCHS, KeptEpoch),
+        start=_part("start", chosen.pop("start", "drawn"), STARTS, Start),
+        candidate_start=_part(
+            "candidate_start", chosen.pop("candidate_start", "drawn"), CANDIDATE_STARTS, CandidateStart
+        ),
         seed=chosen.pop("seed", 0),
         device=chosen.pop("device", "cpu"),
         dtype=chosen.pop("dtype", "float32"),
@@ -347,6 +354,8 @@ PARTS: dict[str, type] = {
     "rate_schedule": RateSchedule,
     "stop": StopRule,
     "kept_epoch": KeptEpoch,
+    "start": Start,
+    "candidate_start": CandidateStart,
 }
 NUMBERS = {
     "initial_components": WHOLE,

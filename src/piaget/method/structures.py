@@ -15,7 +15,7 @@ from torch import Tensor
 from piaget.errors import SettingError
 from piaget.method.combining import Frame as Frame, Keep as Keep, Structure as Structure, chain as chain
 from piaget.method.components import Components, uniform
-from piaget.method.trees import Tensors
+from piaget.method.trees import Tensors, resize
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,12 @@ class SoftOrdering(Structure):
             {"logits": params["logits"].masked_fill(~one, float("-inf"))}
             for params, one in zip(drawn, one_hot, strict=True)
         ]
+
+    def like(self, drawn: Tensors, past: Tensors, share: float) -> Tensors:
+        """Between in weights, not in logits: those of an initial task are infinite, and would never learn."""
+        k = len(drawn["logits"])
+        weights = resize(past["logits"].softmax(0), 0, k)  # (k, depth)
+        return {"logits": (share * k * weights + (1 - share)).log() + 1}  # at share 0 as they are drawn: 1
 
     def prepare(self, params: Tensors, visible: Tensor) -> Tensors:
         masked = params["logits"].masked_fill(~visible[:, None], float("-inf"))
@@ -147,6 +153,11 @@ class Scaled(Structure):
     def draw_initial(self, generator: torch.Generator, drawn: list[Tensors], k: int) -> list[Tensors]:
         initial = self.inner.draw_initial(generator, drawn, k)
         return [params | fixed for params, fixed in zip(drawn, initial, strict=True)]
+
+    def like(self, drawn: Tensors, past: Tensors, share: float) -> Tensors:
+        own = {name: torch.lerp(drawn[name], past[name], share) for name in ("gain", "shift")}
+        inner = ({n: p for n, p in params.items() if n not in own} for params in (drawn, past))
+        return self.inner.like(*inner, share) | own
 
     def prepare(self, params: Tensors, visible: Tensor) -> Tensors:
         prepared = self.inner.prepare(params, visible)
