@@ -178,7 +178,7 @@ def test_components_that_later_tasks_brought_count_as_unused_before():
 
 
 def test_what_does_not_fit_is_not_begun_with():
-    """Images of another size have gates of another size; other numbers of classes, other weights of models."""
+    """Images of another size have gates of another size; more classes, more weights of linear models."""
     images = [*image_tasks(2, side=10), make_task("larger", features=(2, 20, 20), n=10)]
     settings: dict[str, Any] = {
         "components": piaget.Conv(4),

@@ -93,6 +93,10 @@ ALL = (
         " --kept-epoch best --adapt-every 4 --learning-rate 0.05",
     ),
     Scenario(
+        "starts near the most similar task and the most used component",
+        f"run digits {SMALL} --start similar --candidate-start most-used --encoder learned",
+    ),
+    Scenario(
         "cohort of three, float64",
         f"run digits {SMALL} --seeds 3-5 --algorithm compositional --set dtype=float64",
     ),

@@ -14,6 +14,7 @@ from piaget.data.arrays import Kind
 from piaget.method.choices import FLAG, POSITIVE, SHARE, WHOLE, check_fields
 from piaget.method.components import Shape
 from piaget.method.model import Model
+from piaget.method.objective import output_width
 from piaget.method.parameters import Params, SharedParams, TaskParams
 from piaget.method.trees import Tensors
 
@@ -43,8 +44,9 @@ class NewTask:
 
     def features(self, x: Tensor, encoder: Tensors, structure: Tensors, visible: Tensor) -> Tensor:
         """What leaves the last depth for inputs x (n, ...): (n, features), in float64."""
+        outputs = output_width(self.kind, self.classes)
         h = self.model.encode(self.shared.encoder or encoder, x)
-        task = self.model.resized(TaskParams({}, structure, {}), len(visible), 1)
+        task = self.model.resized(TaskParams({}, structure, {}), len(visible), outputs)
         params = Params(self.components, task, self.shared)
         return self.model.features(params, h, visible).flatten(1).double()
 
