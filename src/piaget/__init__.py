@@ -67,18 +67,23 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
         ComponentDropout as ComponentDropout,
         Evidence as Evidence,
         Expansion as Expansion,
+        McNemar as McNemar,
         NoExpansion as NoExpansion,
     )
     from piaget.method.optimizer import (
         SGD as SGD,
         Adam as Adam,
+        BestEpoch as BestEpoch,
         ConstantRate as ConstantRate,
         CosineRate as CosineRate,
+        KeptEpoch as KeptEpoch,
+        LastEpoch as LastEpoch,
         NeverStop as NeverStop,
         Optimizer as Optimizer,
         Patience as Patience,
         RateSchedule as RateSchedule,
         StopRule as StopRule,
+        Validated as Validated,
     )
     from piaget.method.schedule import (
         Joint as Joint,
@@ -89,11 +94,22 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
     from piaget.method.settings import (
         Algorithm as Algorithm,
     )
+    from piaget.method.starting import (
+        AsDrawn as AsDrawn,
+        CandidateStart as CandidateStart,
+        FreshCandidate as FreshCandidate,
+        MostUsed as MostUsed,
+        NewTask as NewTask,
+        PastTask as PastTask,
+        SimilarTask as SimilarTask,
+        Start as Start,
+    )
     from piaget.method.structures import (
         Alone as Alone,
         Frame as Frame,
         LinearCombination as LinearCombination,
         Monolithic as Monolithic,
+        Scaled as Scaled,
         SoftGating as SoftGating,
         SoftOrdering as SoftOrdering,
         Structure as Structure,
@@ -128,11 +144,13 @@ _HOMES = {
     "NaiveFineTuning Replay Replayed StepContext Stored stored_samples",
     "method.components": "Components Conv Dense Linear Module",
     "method.encoders": "Decoder Encoder LinearDecoder LinearEncoder NoDecoder NoEncoder",
-    "method.expansion": "ComponentDropout Evidence Expansion NoExpansion",
-    "method.optimizer": "SGD Adam ConstantRate CosineRate NeverStop Optimizer Patience RateSchedule StopRule",
+    "method.expansion": "ComponentDropout Evidence Expansion McNemar NoExpansion",
+    "method.optimizer": "SGD Adam BestEpoch ConstantRate CosineRate KeptEpoch LastEpoch NeverStop Optimizer "
+    "Patience RateSchedule StopRule Validated",
     "method.schedule": "Joint Schedule Staged StageKind",
     "method.settings": "Algorithm",
-    "method.structures": "Alone Frame LinearCombination Monolithic SoftGating SoftOrdering Structure",
+    "method.starting": "AsDrawn CandidateStart FreshCandidate MostUsed NewTask PastTask SimilarTask Start",
+    "method.structures": "Alone Frame LinearCombination Monolithic Scaled SoftGating SoftOrdering Structure",
     "method.trees": "Tensors map_tree resize",
     "prior_learner": "PriorLearner",
     "scoring.rows": "Row",

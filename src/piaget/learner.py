@@ -47,7 +47,8 @@ class Learner:
     Adam with rate 1e-3, batches of 32, 100 epochs a task, of which the last adapts. With
     structure="linear": linear components, all samples in one batch, 10,000 epochs.
 
-    structure: "linear", "soft-ordering", "soft-gating", "monolithic", "alone", or a `Structure`
+    structure: "linear", "soft-ordering", "soft-gating", "monolithic", "alone", or a `Structure`; with
+    "-scaled" behind it ("soft-ordering-scaled"), each task has a scale and a shift at each depth
     adaptation: "nft", "er", "er-diluted", "ewc", "fm", or an `Adaptation`, such as `Replay(size=5)`
     algorithm: "dynamic", "compositional", "joint", or an `Algorithm`; or a baseline: "no-components" (one
     network), "no-components-frozen" (in which what is a past task's own stays as it is), "alone" (each task

@@ -35,6 +35,14 @@ ALL = (
         f"run digits {SMALL} --structure soft-gating --algorithm dynamic --adaptation ewc",
     ),
     Scenario(
+        "dynamic, scaled ordering, mcnemar, er",
+        f"run digits {SMALL} --structure soft-ordering-scaled --expansion mcnemar --set expansion.level=0.5",
+    ),
+    Scenario(
+        "compositional, scaled gating, nft",
+        f"run digits {SMALL} --structure soft-gating-scaled --algorithm compositional --adaptation nft",
+    ),
+    Scenario(
         "dynamic, own parts, nft",
         f"run digits {SMALL} --structure examples.scale_and_shift:ScaleAndShift --adaptation nft"
         " --expansion examples.mcnemar:McNemar",
@@ -78,6 +86,15 @@ ALL = (
         "early stopping, cosine rate, sgd",
         "run digits --option tasks=6 --option train_size=40 --epochs 12 --every 1 --quiet --stop patience"
         " --patience 1 --rate-schedule cosine --adapt-every 4 --optimizer sgd --learning-rate 0.05",
+    ),
+    Scenario(
+        "best epoch, early stopping, component dropout",
+        "run digits --option tasks=6 --option train_size=40 --epochs 12 --every 1 --quiet --patience 2"
+        " --kept-epoch best --adapt-every 4 --learning-rate 0.05",
+    ),
+    Scenario(
+        "starts near the most similar task and the most used component",
+        f"run digits {SMALL} --start similar --candidate-start most-used --encoder learned",
     ),
     Scenario(
         "cohort of three, float64",

@@ -14,6 +14,8 @@ CHOICES = {
         "linear": "linear combinations of models",
         "soft-ordering": "soft layer ordering: a weight for each component at each depth",
         "soft-gating": "soft gating: weights computed from the input",
+        "soft-ordering-scaled": "soft ordering, with a scale and a shift for each task at each depth",
+        "soft-gating-scaled": "soft gating, with a scale and a shift for each task at each depth",
         "monolithic": "a single network",
         "alone": "a network of its own for each task",
     },

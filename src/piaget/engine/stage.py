@@ -10,7 +10,7 @@ from torch import Tensor
 from piaget.data.tasks import Split
 from piaget.knowledge.state import State, TaskRecord, tensors
 from piaget.method.adaptation import Stored
-from piaget.method.parameters import Role
+from piaget.method.parameters import TASK_ROLES, Role
 from piaget.method.schedule import StageKind
 from piaget.method.settings import Settings
 
@@ -68,6 +68,11 @@ class Stage:
         past = self.settings.past_roles if self.replay else ()
         present |= dict.fromkeys(past, True)
         return tuple(role for role, there in present.items() if there and role in self.kind.trains)
+
+    @property
+    def own_only(self) -> bool:
+        """Does nothing learn but what is a task's own, and the candidate?"""
+        return {*self.trained} <= {*TASK_ROLES, "candidate"}
 
     @property
     def encoder_learns(self) -> bool:

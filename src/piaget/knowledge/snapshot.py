@@ -12,7 +12,8 @@ from piaget.data import encoding
 from piaget.data.encoding import Encoding, Scaling
 from piaget.data.tasks import Kind, Split, Task
 from piaget.data.typed_data import read, read_fields
-from piaget.knowledge.state import Progress, State, TaskRecord
+from piaget.knowledge.state import Best, Progress, State, TaskRecord
+from piaget.method.optimizer import Validated
 from piaget.method.parameters import SHARED_ROLES, TASK_ROLES, Moments, Role, SharedParams, TaskParams
 from piaget.method.settings import Settings
 from piaget.method.trees import Tensors, flatten, map_tree, ordered
@@ -36,9 +37,10 @@ _PROGRESS_FIELDS: dict[str, Any] = {
     "gains": list[float],
     "stopped": bool,
     "counts": dict[str, float],
+    "validated": dict[str, list[tuple[float, ...]]],
 }
 _SCALED = {"scaling": Scaling, "encoding": int | None}  # how its data is encoded: by number
-_LATER = frozenset(["gains", "stopped", "counts"])  # not in files of version 0.1
+_LATER = frozenset(["gains", "stopped", "counts", "validated"])  # not in files of older versions
 
 
 def describe(state: State, with_data: bool = True) -> tuple[dict[str, Any], Branch]:
@@ -71,6 +73,7 @@ def describe(state: State, with_data: bool = True) -> tuple[dict[str, Any], Bran
     if state.progress is not None:
         progress = state.progress
         tree["progress"] = {str(i): _of_roles(m) for i, m in enumerate(progress.moments.values())}
+        tree["best"] = {str(progress.tasks.index(name)): _of_best(b) for name, b in progress.best.items()}
         tree["generator"] = progress.generator
         description["progress"] = {name: getattr(progress, name) for name in _PROGRESS_FIELDS}
     return description, tree
@@ -82,6 +85,15 @@ def _of_moments(moments: Moments) -> Branch:
 
 def _of_roles(moments: Mapping[Role, Moments]) -> Branch:
     return {role: _of_moments(kept) for role, kept in moments.items()}
+
+
+def _of_best(best: Best) -> Branch:
+    branch: Branch = {"epoch": torch.tensor(best.epoch), "params": best.params._asdict()}
+    branch["moments"] = _of_roles(best.moments)
+    if best.candidate is not None:
+        params, moments = best.candidate
+        branch |= {"candidate": params, "candidate_moments": _of_moments(moments)}
+    return branch
 
 
 def _fields(described: TaskRecord | Task, names: Iterable[str], encodings: list[Encoding]) -> dict[str, Any]:
@@ -137,7 +149,16 @@ def restore(data: dict[str, Any], tree: Branch, settings: Settings) -> State:
             name: _by_role(tree.get("progress", {}).get(str(i), {}), TASK_ROLES, slots)
             for i, name in enumerate(fields["tasks"])
         }
-        state.progress = Progress(moments=moments, generator=generator.clone(), **fields)
+        seen = {n: [Validated(*one) for one in some] for n, some in fields.pop("validated", {}).items()}
+        branches = tree.get("best", {})
+        best = {
+            name: _best(branches[str(i)], slots)
+            for i, name in enumerate(fields["tasks"])
+            if str(i) in branches
+        }
+        state.progress = Progress(
+            moments=moments, generator=generator.clone(), validated=seen, best=best, **fields
+        )
     unread = names - flatten(describe(state)[1]).keys()
     if unread:
         raise ValueError(f"tensors that belong to nothing: {', '.join(sorted(unread)[:5])}")
@@ -155,6 +176,14 @@ def _moments(branch: Branch, slots: Sequence[str]) -> Moments:
     count = branch.get("count")
     kept = {slot: _flat(branch.get(slot, {})) for slot in slots}
     return Moments(kept, torch.zeros((), dtype=torch.float64) if count is None else count)
+
+
+def _best(branch: Branch, slots: Sequence[str]) -> Best:
+    candidate = None
+    if "candidate" in branch:
+        candidate = _flat(branch["candidate"]), _moments(branch["candidate_moments"], slots)
+    moments = _by_role(branch["moments"], TASK_ROLES, slots)
+    return Best(int(branch["epoch"]), _task_params(branch["params"]), moments, candidate)
 
 
 def _by_role(branch: Branch, roles: Sequence[Role], slots: Sequence[str]) -> dict[Role, Moments]:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,9 +20,10 @@ from piaget.method.adaptation import Memory
 from piaget.method.components import Shape
 from piaget.method.model import Model
 from piaget.method.objective import output_width
+from piaget.method.optimizer import Validated
 from piaget.method.parameters import Moments, Params, Role, SharedParams, TaskParams
 from piaget.method.settings import Settings
-from piaget.method.trees import Tensors, check_finite
+from piaget.method.trees import Tensors, check_finite, map_tree
 
 
 @dataclass
@@ -51,6 +52,15 @@ class TaskRecord:
         return torch.arange(k) < self.k
 
 
+class Best(NamedTuple):
+    """What a task's own parameters, and the candidate's, were after the best epoch of a stage so far."""
+
+    epoch: int  # of the task
+    params: TaskParams
+    moments: dict[Role, Moments]
+    candidate: tuple[Tensors, Moments] | None
+
+
 @dataclass
 class Progress:
     """A task (or the initial tasks) being learned: how far it is."""
@@ -64,6 +74,9 @@ class Progress:
     gains: list[float] = field(default_factory=list)  # validation scores in the current stage, if watched
     stopped: bool = False  # the current stage ended early
     counts: dict[str, float] = field(default_factory=dict)  # what the adaptation counted
+    # Of each task, in the current stage, if the epoch to keep is chosen: what was seen, and the best so far.
+    validated: dict[str, list[Validated]] = field(default_factory=dict)
+    best: dict[str, Best] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -147,12 +160,7 @@ class State:
             if role == "components":
                 self.components, self.moments = params, moments
             elif role == "candidate":
-                self.components = {n: _with_last(p, params[n]) for n, p in self.components.items()}
-                slots = {
-                    slot: {name: _with_last(t, moments.slots[slot][name]) for name, t in tensors.items()}
-                    for slot, tensors in self.moments.slots.items()
-                }
-                self.moments = Moments(slots, _with_last(self.moments.updates, moments.updates))
+                self._put_candidate(params, moments)
             else:
                 self.shared = self.shared._replace(**{role.removeprefix("shared "): params})
                 self.shared_moments = self.shared_moments | {role: moments}
@@ -168,6 +176,29 @@ class State:
         sums = {name: progress.counts.get(name, 0.0) + count for name, count in update.counts.items()}
         progress.counts = progress.counts | sums
         progress.epoch, progress.generator = epoch, self.generator.get_state()
+
+    def _put_candidate(self, params: Tensors, moments: Moments) -> None:
+        self.components = {n: _with_last(p, params[n]) for n, p in self.components.items()}
+        self.moments = map_tree(_with_last, self.moments, moments)
+
+    def note_best(self, name: str) -> None:
+        """A task's own parameters, and the candidate's, are the best of the current stage so far."""
+        progress, candidate = self.progress, None
+        assert progress is not None
+        if progress.candidate:
+            candidate = map_tree(lambda t: t[-1].clone(), (self.components, self.moments))
+        best = Best(progress.epoch, self.records[name].params, progress.moments[name], candidate)
+        progress.best = progress.best | {name: best}
+
+    def return_to_best(self) -> None:
+        """To what was noted last, if anything was."""
+        progress = self.progress
+        assert progress is not None
+        for name, best in progress.best.items():
+            self.records[name].params, progress.moments[name] = best.params, best.moments
+            if best.candidate is not None:
+                self._put_candidate(*best.candidate)
+        progress.best, progress.validated = {}, {}
 
     def _check(self, update: Update) -> None:
         """Nothing that is not finite is taken over."""

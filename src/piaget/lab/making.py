@@ -22,7 +22,8 @@ from piaget.method.adaptation import ADAPTATIONS
 from piaget.method.components import KINDS
 from piaget.method.encoders import DECODERS, ENCODERS
 from piaget.method.expansion import EXPANSIONS
-from piaget.method.optimizer import OPTIMIZERS, RATE_SCHEDULES, STOP_RULES
+from piaget.method.optimizer import KEPT_EPOCHS, OPTIMIZERS, RATE_SCHEDULES, STOP_RULES
+from piaget.method.starting import CANDIDATE_STARTS, STARTS
 from piaget.method.structures import STRUCTURES
 from piaget.streams import from_table, stream
 
@@ -37,6 +38,9 @@ PAPER_PARTS: dict[str, Mapping[str, Any]] = {
     "optimizer": OPTIMIZERS,
     "rate_schedule": RATE_SCHEDULES,
     "stop": STOP_RULES,
+    "kept_epoch": KEPT_EPOCHS,
+    "start": STARTS,
+    "candidate_start": CANDIDATE_STARTS,
 }
 USUAL = {
     "encoder": "learned",
@@ -44,6 +48,9 @@ USUAL = {
     "optimizer": "adam",
     "rate_schedule": "constant",
     "stop": "never",
+    "kept_epoch": "last",
+    "start": "drawn",
+    "candidate_start": "drawn",
 }
 
 

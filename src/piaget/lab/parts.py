@@ -39,6 +39,9 @@ CLASSES = {
     "optimizer": "optimizer:Optimizer",
     "rate_schedule": "optimizer:RateSchedule",
     "stop": "optimizer:StopRule",
+    "kept_epoch": "optimizer:KeptEpoch",
+    "start": "starting:Start",
+    "candidate_start": "starting:CandidateStart",
     "schedule": "schedule:Schedule",
     "expansion": "expansion:Expansion",
 }  # of piaget.method: what a part of one's own must be

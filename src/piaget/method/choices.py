@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from piaget.method.components import Components
     from piaget.method.encoders import Decoder, Encoder
     from piaget.method.expansion import Expansion
-    from piaget.method.optimizer import Optimizer, RateSchedule, StopRule
+    from piaget.method.optimizer import KeptEpoch, Optimizer, RateSchedule, StopRule
     from piaget.method.schedule import Schedule
+    from piaget.method.starting import CandidateStart, Start
 
-STRUCTURES = ("linear", "soft-ordering", "soft-gating", "monolithic", "alone")
+COMBINING = ("linear", "soft-ordering", "soft-gating", "soft-ordering-scaled", "soft-gating-scaled")
+STRUCTURES = (*COMBINING, "monolithic", "alone")
 ADAPTATIONS = ("er", "er-diluted", "ewc", "nft", "fm")
 STAGED = ("dynamic", "compositional")  # the algorithms that assimilate first, and adapt then
 ALGORITHMS = (*STAGED, "joint", "no-components", "no-components-frozen", "alone")
@@ -152,6 +154,15 @@ class Choices(TypedDict, total=False):
     patience: Annotated[
         int, About(WHOLE, TRAINING, "epochs without a better validation score that end a stage")
     ]
+    kept_epoch: Annotated[
+        str | KeptEpoch,
+        About(
+            one_of("last", "best"),
+            TRAINING,
+            "which epoch of a stage on what is a task's own is kept, by validation loss (last)",
+            part=True,
+        ),
+    ]
     initial_tasks: Annotated[int, About(WHOLE, TRAINING, "how many tasks are initialized together (4)")]
     initial_epochs: Annotated[int, About(EPOCHS, TRAINING, "for how many epochs (as on any task)")]
     schedule: Annotated[
@@ -160,7 +171,30 @@ class Choices(TypedDict, total=False):
     ]
     expansion: Annotated[
         str | Expansion,
-        About(one_of("none", "dropout"), METHOD, "how components are added (the algorithm's)", part=True),
+        About(
+            one_of("none", "dropout", "mcnemar"),
+            METHOD,
+            "how components are added: by their gain, or by a test on errors (the algorithm's)",
+            part=True,
+        ),
+    ]
+    start: Annotated[
+        str | Start,
+        About(
+            one_of("drawn", "similar"),
+            METHOD,
+            "a new task's structure begins as it is drawn, or near the most similar past task's (drawn)",
+            part=True,
+        ),
+    ]
+    candidate_start: Annotated[
+        str | CandidateStart,
+        About(
+            one_of("drawn", "most-used"),
+            METHOD,
+            "a new component begins as it is drawn, or near the most used one (drawn)",
+            part=True,
+        ),
     ]
     adapt_every: Annotated[
         int,
@@ -198,7 +232,8 @@ class Setting:
 
 
 def _declared() -> dict[str, Setting]:
-    classes = "Components Decoder Encoder Expansion Optimizer RateSchedule StopRule Schedule"
+    classes = "CandidateStart Components Decoder Encoder Expansion KeptEpoch Optimizer RateSchedule StopRule"
+    classes += " Schedule Start"
     unknown: dict[str, Any] = dict.fromkeys(classes.split(), object)  # loaded only with PyTorch
     hints = get_type_hints(Choices, localns=unknown, include_extras=True)
     return {name: Setting(name, hint.__metadata__[0]) for name, hint in hints.items()}

@@ -16,9 +16,10 @@ from piaget.method.choices import upgraded_algorithm
 from piaget.method.components import KINDS
 from piaget.method.encoders import DECODERS, ENCODERS, NoDecoder
 from piaget.method.expansion import EXPANSIONS
-from piaget.method.optimizer import OPTIMIZERS, RATE_SCHEDULES, STOP_RULES
+from piaget.method.optimizer import KEPT_EPOCHS, OPTIMIZERS, RATE_SCHEDULES, STOP_RULES
 from piaget.method.schedule import Joint, Staged
 from piaget.method.settings import Algorithm, Settings, check_fit
+from piaget.method.starting import CANDIDATE_STARTS, STARTS
 from piaget.method.structures import STRUCTURES
 
 PARTS: dict[str, type] = {"Settings": Settings, "Algorithm": Algorithm, "Staged": Staged, "Joint": Joint}
@@ -32,6 +33,9 @@ for registry in (
     OPTIMIZERS,
     RATE_SCHEDULES,
     STOP_RULES,
+    KEPT_EPOCHS,
+    STARTS,
+    CANDIDATE_STARTS,
     {"none": NoDecoder()},
 ):
     PARTS |= {type(part).__name__: type(part) for part in registry.values()}
@@ -86,8 +90,17 @@ def from_json(data: Any, own: Mapping[str, Any]) -> Settings:
     return settings
 
 
+# Settings that came later, and how learners were before there was a choice.
+LATER: dict[str, Any] = {
+    "kept_epoch": KEPT_EPOCHS["last"],
+    "start": STARTS["drawn"],
+    "candidate_start": CANDIDATE_STARTS["drawn"],
+}
+
+
 def upgraded(data: dict[str, Any]) -> dict[str, Any]:
-    """Settings as version 0.1 wrote them, in the current form."""
+    """Settings as older versions wrote them, in the current form."""
+    data = {name: to_json(part) for name, part in LATER.items()} | data
     data = data | {"algorithm": upgraded_algorithm(data.get("algorithm"), data.get("adaptation"))}
     if "optimizer" in data:
         return data

@@ -1,4 +1,5 @@
-"""Optimizers, rate schedules and stop rules: how parameters move, how fast, and for how long.
+"""Optimizers, rate schedules, stop rules, kept epochs: how parameters move, how fast, for how long, and what
+is kept of it.
 
 An optimizer is elementwise, so it takes tensors of one run or of many as they are. It writes into the tensors
 it is given: at a few hundred kilobytes a tensor, allocating new ones costs more than the arithmetic.
@@ -10,11 +11,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from piaget.method.choices import NOT_NEGATIVE, SHARE, WHOLE, check_fields
+from piaget.method.choices import NOT_NEGATIVE, SHARE, WHOLE, check_fields, one_of
 
 
 class Optimizer(ABC):
@@ -178,6 +180,56 @@ class Patience(StopRule):
         return len(gains) - 1 - best >= self.epochs
 
 
+class Validated(NamedTuple):
+    """What validation data says of a task after an epoch."""
+
+    gain: float  # its score, more being better (of a regression, minus the error)
+    loss: float
+
+
+class KeptEpoch(ABC):
+    """Which epoch's parameters a stage ends with, if nothing learns in it but what is a task's own, and the
+    candidate component: then one can go back to an epoch, and nothing changes for other tasks."""
+
+    watches: bool = True  # does it need validation data? An evaluation costs
+    every: int = 1  # it is looked at after each so many epochs of a stage, and after the last
+
+    @abstractmethod
+    def prefers(self, seen: Sequence[Validated]) -> bool:
+        """Is the last one of these epochs, of one task in one stage, the one to keep so far?"""
+
+
+@dataclass(frozen=True)
+class LastEpoch(KeptEpoch):
+    """A stage ends with what its last epoch left."""
+
+    watches = False
+
+    def prefers(self, seen: Sequence[Validated]) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class BestEpoch(KeptEpoch):
+    """A stage ends with what its best epoch on validation data left: parameters, and the optimizer's numbers.
+    Of equals, the first is the best.
+
+    by: "loss", which tells epochs apart that classify the same samples rightly; or "score", which is what is
+    reported in the end, and then the loss.
+    """
+
+    every: int = 1
+    by: str = "loss"
+
+    def __post_init__(self) -> None:
+        check_fields(self, every=WHOLE, by=one_of("loss", "score"))
+
+    def prefers(self, seen: Sequence[Validated]) -> bool:
+        *before, last = ((one.gain * (self.by == "score"), -one.loss) for one in seen)
+        return not before or last > max(before)
+
+
 OPTIMIZERS: dict[str, Optimizer] = {"adam": Adam(), "sgd": SGD()}
 RATE_SCHEDULES: dict[str, RateSchedule] = {"constant": ConstantRate(), "cosine": CosineRate()}
 STOP_RULES: dict[str, StopRule] = {"never": NeverStop(), "patience": Patience()}
+KEPT_EPOCHS: dict[str, KeptEpoch] = {"last": LastEpoch(), "best": BestEpoch()}

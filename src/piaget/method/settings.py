@@ -31,9 +31,11 @@ from piaget.method.encoders import DECODERS, ENCODERS, Decoder, Encoder, LinearE
 from piaget.method.expansion import EXPANSIONS, ComponentDropout, Expansion, NoExpansion
 from piaget.method.model import Model
 from piaget.method.optimizer import (
+    KEPT_EPOCHS,
     OPTIMIZERS,
     RATE_SCHEDULES,
     STOP_RULES,
+    KeptEpoch,
     Optimizer,
     RateSchedule,
     StopRule,
@@ -49,6 +51,7 @@ from piaget.method.schedule import (
     Staged,
     StageKind,
 )
+from piaget.method.starting import CANDIDATE_STARTS, STARTS, CandidateStart, Start
 from piaget.method.structures import STRUCTURES, Alone, LinearCombination, Monolithic, Structure
 
 
@@ -120,6 +123,9 @@ class Settings:
     learning_rate: float
     rate_schedule: RateSchedule
     stop: StopRule
+    kept_epoch: KeptEpoch
+    start: Start
+    candidate_start: CandidateStart
     seed: int
     device: str
     dtype: str
@@ -236,6 +242,11 @@ def resolve(
         learning_rate=chosen.pop("learning_rate", 1e-3),
         rate_schedule=_part("rate_schedule", rate_schedule, RATE_SCHEDULES, RateSchedule),
         stop=parts["stop"],
+        kept_epoch=_part("kept_epoch", chosen.pop("kept_epoch", "last"), KEPT_EPOCHS, KeptEpoch),
+        start=_part("start", chosen.pop("start", "drawn"), STARTS, Start),
+        candidate_start=_part(
+            "candidate_start", chosen.pop("candidate_start", "drawn"), CANDIDATE_STARTS, CandidateStart
+        ),
         seed=chosen.pop("seed", 0),
         device=chosen.pop("device", "cpu"),
         dtype=chosen.pop("dtype", "float32"),
@@ -342,6 +353,9 @@ PARTS: dict[str, type] = {
     "optimizer": Optimizer,
     "rate_schedule": RateSchedule,
     "stop": StopRule,
+    "kept_epoch": KeptEpoch,
+    "start": Start,
+    "candidate_start": CandidateStart,
 }
 NUMBERS = {
     "initial_components": WHOLE,

@@ -87,10 +87,10 @@ class TaskNetwork:
         x, y = tensors(self.settings, split, self.record.scaling)
         return Encoded(self._encode(x), y)
 
-    def scores(self, data: Encoded) -> dict[str, float]:
+    def scores(self, data: Encoded, components: int | None = None) -> dict[str, float]:
         """The task's score, in the user's units, and its loss; of a binary task with samples of both classes,
-        the area under the ROC curve, too."""
-        out = self.outputs_of_encoded(data.h)
+        the area under the ROC curve, too. `components`: with only the first so many of them."""
+        out = self.outputs_of_encoded(data.h, components)
         scores = self._scores(out, data.y)
         area = objective.auc(out[:, 0], data.y) if self.record.kind == "binary" else None
         return scores if area is None else scores | {"auc": area}

@@ -12,6 +12,7 @@ from piaget.knowledge.state import State, TaskRecord
 from piaget.method import objective
 from piaget.method.choices import WHOLE, check_number
 from piaget.method.expansion import Evidence
+from piaget.method.optimizer import Validated
 from piaget.method.settings import Settings
 from piaget.scoring.rows import EXPANSION, MAJORITY, Row
 from piaget.scoring.scores import Encoded, TaskNetwork
@@ -50,6 +51,11 @@ def diverged(settings: Settings, task: str, stage: str, epoch: int, error: NotFi
         "targets of ordinary size"
     )
     return Diverged(text, task, stage, epoch, settings.seed)
+
+
+def _gain(task: Task, score: float) -> float:
+    """A task's score, more being better."""
+    return -score / task.scaling.spread if task.kind == "regression" else score
 
 
 class Watch:
@@ -129,11 +135,22 @@ class Watch:
 
     def gain(self, tasks: Sequence[Task]) -> float:
         """The validation score of the tasks being learned, more being better."""
-        gains = []
-        for task in tasks:
-            score = self.mean_score([task], "validation")
-            gains.append(-score / task.scaling.spread if task.kind == "regression" else score)
-        return statistics.fmean(gains)
+        return statistics.fmean(_gain(task, self.mean_score([task], "validation")) for task in tasks)
+
+    def validated(self, task: Task) -> Validated:
+        """What validation data says of a task that is being learned. With a component on trial, the mean over
+        the passes in which batches are used: so with it and with it hidden, as whether it is kept is open."""
+        record, progress = self.state.records[task.name], self.state.progress
+        assert progress is not None
+        assert task.validation is not None
+        passes = self.settings.algorithm.expansion.passes if progress.candidate else (False,)
+        data = self._encoded(task.name, record, "validation", task.validation)
+        scores = [self._network(record).scores(data, self.state.k - hide) for hide in passes]
+        metric = objective.metric_name(task.kind)
+        return Validated(
+            statistics.fmean(_gain(task, each[metric]) for each in scores),
+            statistics.fmean(each["loss"] for each in scores),
+        )
 
     # --- rows ---------------------------------------------------------------------------------------
 
