@@ -77,6 +77,8 @@ def _check_progress(settings: Settings, state: State) -> None:
     _require(0 <= progress.epoch <= epochs, f"epoch {progress.epoch} of {epochs}")
     proposed = not progress.candidate or (settings.algorithm.expansion.proposes and state.k > 1)
     _require(proposed, "a component is on trial, but none can be")
+    judged = progress.before is None or settings.acceptance.judges
+    _require(judged, "what an adaptation began with is there, but nobody judges it")
     counted = set(progress.counts) <= set(settings.adaptation.counts)
     _require(counted, f"counts of {', '.join(progress.counts)}")
 
@@ -111,7 +113,10 @@ def _fresh(settings: Settings, state: State) -> State:
             fresh.past_moments[name] = task_moments(slots, drawn[form])
     if state.progress is not None:
         moments = {name: task_moments(slots, fresh.records[name].params) for name in state.progress.tasks}
-        fresh.progress = replace(state.progress, moments=moments, generator=generator.get_state())
+        before = None if state.progress.before is None else fresh.common
+        fresh.progress = replace(
+            state.progress, moments=moments, generator=generator.get_state(), before=before
+        )
     return fresh
 
 

@@ -18,6 +18,7 @@ from piaget.knowledge.state import State
 from piaget.lab.configuration import Configuration
 from piaget.lab.parts import METHOD, NOTHING, PARTS, Trusted, as_flag, is_reference, make_part
 from piaget.learner import Learner
+from piaget.method.acceptance import ACCEPTANCES
 from piaget.method.adaptation import ADAPTATIONS
 from piaget.method.components import KINDS
 from piaget.method.encoders import DECODERS, ENCODERS
@@ -37,6 +38,7 @@ PAPER_PARTS: dict[str, Mapping[str, Any]] = {
     "optimizer": OPTIMIZERS,
     "rate_schedule": RATE_SCHEDULES,
     "stop": STOP_RULES,
+    "acceptance": ACCEPTANCES,
 }
 USUAL = {
     "encoder": "learned",
@@ -44,6 +46,7 @@ USUAL = {
     "optimizer": "adam",
     "rate_schedule": "constant",
     "stop": "never",
+    "acceptance": "all",
 }
 
 

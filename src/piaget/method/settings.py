@@ -11,7 +11,8 @@ import torch
 
 from piaget.data.plain import shown
 from piaget.errors import SettingError
-from piaget.method.adaptation import ADAPTATIONS, Adaptation, Frozen, Replay
+from piaget.method.acceptance import ACCEPTANCES, Acceptance
+from piaget.method.adaptation import ADAPTATIONS, Adaptation, Frozen, SampleMemory
 from piaget.method.choices import (
     ALGORITHMS,
     NUMBERS_OF_PARTS,
@@ -120,6 +121,7 @@ class Settings:
     learning_rate: float
     rate_schedule: RateSchedule
     stop: StopRule
+    acceptance: Acceptance
     seed: int
     device: str
     dtype: str
@@ -202,17 +204,19 @@ def resolve(
     encoder = chosen.pop("encoder", "none" if components.hidden is None else "learned")
     decoder = chosen.pop("decoder", "learned")
     stop = chosen.pop("stop", "patience" if "patience" in numbers else "never")
+    acceptance = chosen.pop("acceptance", "validated" if "held_out" in numbers else "all")
     parts: dict[str, Any] = {
         "components": components,
         "adaptation": adaptation,
         "expansion": algorithm.expansion,
         "optimizer": _part("optimizer", chosen.pop("optimizer", "adam"), OPTIMIZERS, Optimizer),
         "stop": _part("stop", stop, STOP_RULES, StopRule),
+        "acceptance": _part("acceptance", acceptance, ACCEPTANCES, Acceptance),
     }
     for name, value in numbers.items():
         part, field = NUMBERS_OF_PARTS[name]
         parts[part] = _changed(parts[part], name, field, value)
-    if linear and isinstance(parts["adaptation"], Replay) and parts["adaptation"].size is None:
+    if linear and isinstance(parts["adaptation"], SampleMemory) and parts["adaptation"].size is None:
         # With all samples in one batch, "one batch" would be all of them.
         parts["adaptation"] = replace(parts["adaptation"], size=10)
     structure = baseline or structure
@@ -236,6 +240,7 @@ def resolve(
         learning_rate=chosen.pop("learning_rate", 1e-3),
         rate_schedule=_part("rate_schedule", rate_schedule, RATE_SCHEDULES, RateSchedule),
         stop=parts["stop"],
+        acceptance=parts["acceptance"],
         seed=chosen.pop("seed", 0),
         device=chosen.pop("device", "cpu"),
         dtype=chosen.pop("dtype", "float32"),
@@ -342,6 +347,7 @@ PARTS: dict[str, type] = {
     "optimizer": Optimizer,
     "rate_schedule": RateSchedule,
     "stop": StopRule,
+    "acceptance": Acceptance,
 }
 NUMBERS = {
     "initial_components": WHOLE,
@@ -358,6 +364,10 @@ def check_fit(settings: Settings) -> None:
     _check_kinds(settings, **PARTS)
     check_fields(settings, **NUMBERS)
     _check_linear(settings.structure, settings.components)
+    if settings.adaptation.share is not None and settings.batch_size == 1:
+        raise SettingError(
+            f"batch_size=1 with share={settings.adaptation.share} of stored samples; expected 2 or more"
+        )
     if settings.algorithm.expansion.proposes and not settings.structure.expandable:
         raise SettingError(
             f"structure {settings.structure.name!r} cannot take new components; expected the algorithm "

@@ -49,6 +49,9 @@ LOWER_IS_BETTER = ("rmse", "loss", "calibration error")
 # Accuracy on test data of always answering the most frequent training class: once, when the task was learned.
 MAJORITY = "majority"
 
+# How much of an adaptation was taken over, from 0 to 1, where that is judged.
+ADAPTED = "adapted share"
+
 # Of a new task's rows: log-density of a row by what other tasks have taught, and what is usual among these.
 EXPLAINED, USUALLY = "explained", "usually explained"
 # Models that a score is compared with, and what they are called. "alone" and the next ones are linear.
@@ -67,6 +70,7 @@ METRICS = (
     "loss",  # mean cross-entropy (natural logarithm), or squared error of scaled targets
     MAJORITY,
     "stopped",  # a stage ended early: how many of its epochs were left out
+    ADAPTED,
     "components",  # how many there are
     "{} with candidate",  # a component on trial: validation scores with it ...
     "{} without candidate",  # ... and without it
