@@ -79,6 +79,9 @@ OWN: dict[str, dict[str, Any]] = {
     "cosine, no progress": {"rate_schedule": WarmCosine(), "stop": NoProgress(2), "epochs": 8},
     "encoder": {"encoder": TwoLayers(), "algorithm": STAGED},
     "decoder": {"decoder": Cosines(), "algorithm": STAGED},
+    "balanced replay": {"adaptation": piaget.Replay(5, 0.4), "algorithm": STAGED},
+    "balanced replay, jointly": {"replay_share": 0.6, "algorithm": "no-components", "epochs": 4},
+    "validated": {"acceptance": "validated", "algorithm": STAGED, "learning_rate": 0.1},
     "sgd": {"optimizer": piaget.SGD(momentum=0.9, weight_decay=0.01), "epochs": 4},
 }
 
@@ -153,7 +156,7 @@ def test_the_same_in_a_cohort(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["der++", "a-gem"])
+@pytest.mark.parametrize("name", ["der++", "a-gem", "balanced replay"])
 def test_the_same_as_machine_code(name):
     results = []
     *initial, third = binary_tasks(3)

@@ -116,7 +116,7 @@ def test_the_candidate_goes_back_too_and_other_components_do_not_move():
 
 def test_first_of_equals_and_what_it_goes_by():
     def validated(*pairs):
-        return [piaget.Validated(gain, loss) for gain, loss in pairs]
+        return [piaget.ValidationScores(gain, loss) for gain, loss in pairs]
 
     loss, score = piaget.BestEpoch(), piaget.BestEpoch(by="score")
     assert loss.prefers(validated((0.5, 1.0)))

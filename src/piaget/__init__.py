@@ -33,6 +33,13 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
         Learner as Learner,
         load as load,
     )
+    from piaget.method.acceptance import (
+        Acceptance as Acceptance,
+        Adapted as Adapted,
+        Judgement as Judgement,
+        TakeAll as TakeAll,
+        Validated as Validated,
+    )
     from piaget.method.adaptation import (
         Adaptation as Adaptation,
         Correction as Correction,
@@ -44,6 +51,7 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
         NaiveFineTuning as NaiveFineTuning,
         Replay as Replay,
         Replayed as Replayed,
+        SampleMemory as SampleMemory,
         StepContext as StepContext,
         Stored as Stored,
         stored_samples as stored_samples,
@@ -83,7 +91,7 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
         Patience as Patience,
         RateSchedule as RateSchedule,
         StopRule as StopRule,
-        Validated as Validated,
+        ValidationScores as ValidationScores,
     )
     from piaget.method.schedule import (
         Joint as Joint,
@@ -140,13 +148,14 @@ _HOMES = {
     "errors": "DataError DataNote Diverged LoadError NotFinite PiagetError SettingError TaskError "
     "UnknownTaskError",
     "learner": "Learner load",
+    "method.acceptance": "Acceptance Adapted Judgement TakeAll Validated",
     "method.adaptation": "Adaptation Correction DilutedReplay Finished Frozen KroneckerEWC Memory "
-    "NaiveFineTuning Replay Replayed StepContext Stored stored_samples",
+    "NaiveFineTuning Replay Replayed SampleMemory StepContext Stored stored_samples",
     "method.components": "Components Conv Dense Linear Module",
     "method.encoders": "Decoder Encoder LinearDecoder LinearEncoder NoDecoder NoEncoder",
     "method.expansion": "ComponentDropout Evidence Expansion McNemar NoExpansion",
     "method.optimizer": "SGD Adam BestEpoch ConstantRate CosineRate KeptEpoch LastEpoch NeverStop Optimizer "
-    "Patience RateSchedule StopRule Validated",
+    "Patience RateSchedule StopRule ValidationScores",
     "method.schedule": "Joint Schedule Staged StageKind",
     "method.settings": "Algorithm",
     "method.starting": "AsDrawn CandidateStart FreshCandidate MostUsed NewTask PastTask SimilarTask Start",

@@ -15,10 +15,11 @@ from piaget.engine.stage import Idle, Stage, TaskData
 from piaget.engine.training import Learning, Trained
 from piaget.errors import NotFinite, SettingError
 from piaget.knowledge import lifecycle
-from piaget.knowledge.state import Progress, State
+from piaget.knowledge.state import Common, Progress, State
 from piaget.method.schedule import StageKind
 from piaget.method.settings import Settings
-from piaget.scoring.rows import BEST_EPOCH
+from piaget.scoring.judging import accepted_share
+from piaget.scoring.rows import ADAPTED, BEST_EPOCH
 from piaget.scoring.scores import TaskNetwork
 from piaget.scoring.watch import Watch, diverged
 
@@ -112,7 +113,11 @@ class Lesson:
                     epochs_in_all=settings.initial_tasks * settings.initial_epochs
                     + self.tasks_left * len(settings.stages()),
                 )
+                if self._is_judged(stage) and progress.before is None:
+                    progress.before = state.common
                 yield from self._epochs(stage, tasks, start, end, len(kinds))
+            if progress.before is not None and progress.epoch == end:
+                self._accept(tasks[-1], kind, progress.before)
             start = end
 
     def _epochs(self, stage: Stage, tasks: list[Task], start: int, end: int, epochs: int) -> Epochs:
@@ -176,6 +181,20 @@ class Lesson:
         """Does the stage end early? Told by what is kept: a run that goes on decides as it would have."""
         gains = progress.gains
         return progress.stopped or (bool(gains) and self.settings.stop.stops(gains))
+
+    def _is_judged(self, stage: Stage) -> bool:
+        """Is it a stage of which not all may be taken over?"""
+        return stage.kind.adapts and self.settings.acceptance.judges and "components" in stage.trained
+
+    def _accept(self, task: Task, kind: StageKind, before: Common) -> None:
+        """Takes over as much of an adaptation as is judged to be good. (In the paper, everything.)"""
+        state, progress = self.state, self.state.progress
+        assert progress is not None
+        share = accepted_share(self.settings, state, task, before)
+        with state.transaction():
+            state.put(before.towards(state.common, share))
+            progress.before = None
+        self.watch.add(task.name, progress.epoch, kind.name, ADAPTED, share)
 
     # --- line 11 ------------------------------------------------------------------------------------
 

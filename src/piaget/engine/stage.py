@@ -9,6 +9,7 @@ from torch import Tensor
 
 from piaget.data.tasks import Split
 from piaget.knowledge.state import State, TaskRecord, tensors
+from piaget.method.acceptance import replayed
 from piaget.method.adaptation import Stored
 from piaget.method.parameters import TASK_ROLES, Role
 from piaget.method.schedule import StageKind
@@ -82,7 +83,10 @@ class Stage:
     @property
     def samples(self) -> list[Stored]:
         """The stored samples that take part."""
-        return self.settings.adaptation.replay(self.state.memory) if self.kind.adapts else []
+        if not self.kind.adapts:
+            return []
+        settings = self.settings
+        return replayed(settings.adaptation.replay(self.state.memory), settings.acceptance.held_out)
 
     @property
     def replay(self) -> list[Stored]:
@@ -93,6 +97,15 @@ class Stage:
     def references(self) -> list[Stored]:
         """Those that are drawn beside each batch."""
         return self.samples if self.settings.adaptation.references > 0 else []
+
+    @property
+    def stored_rows(self) -> int:
+        """How often an epoch sees a stored sample, up to rounding."""
+        share = self.settings.adaptation.share
+        if share is None:
+            return sum(len(stored.y) for stored in self.replay)
+        own = sum(len(data.split) for data in self.data)
+        return round(own * share / (1 - share)) if self.replay else 0
 
     def past(self, stored: Stored) -> TaskRecord:
         """Whose samples these are."""
@@ -130,7 +143,8 @@ class Stage:
         """All samples in one batch, and no noise: each epoch does the same."""
         settings = self.settings
         draws = settings.adaptation.corrects and (settings.adaptation.randoms or self.references)
-        return settings.batch_size is None and settings.components.dropout == 0 and not draws
+        chooses = settings.adaptation.share is not None and self.replay  # among stored samples
+        return settings.batch_size is None and settings.components.dropout == 0 and not (draws or chooses)
 
 
 @dataclass(frozen=True, eq=False)

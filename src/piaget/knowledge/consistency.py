@@ -78,6 +78,8 @@ def _check_progress(settings: Settings, state: State) -> None:
     proposed = not progress.candidate or (settings.algorithm.expansion.proposes and state.k > 1)
     _require(proposed, "a component is on trial, but none can be")
     _check_best(settings, progress)
+    judged = progress.before is None or settings.acceptance.judges
+    _require(judged, "what an adaptation began with is there, but nobody judges it")
     counted = set(progress.counts) <= set(settings.adaptation.counts)
     _require(counted, f"counts of {', '.join(progress.counts)}")
 
@@ -128,7 +130,10 @@ def _fresh(settings: Settings, state: State) -> State:
             name: Best(one.epoch, fresh.records[name].params, moments[name], last)
             for name, one in state.progress.best.items()
         }
-        fresh.progress = replace(state.progress, moments=moments, generator=generator.get_state(), best=best)
+        before = None if state.progress.before is None else fresh.common
+        fresh.progress = replace(
+            state.progress, moments=moments, generator=generator.get_state(), best=best, before=before
+        )
     return fresh
 
 

@@ -12,8 +12,8 @@ from piaget.data import encoding
 from piaget.data.encoding import Encoding, Scaling
 from piaget.data.tasks import Kind, Split, Task
 from piaget.data.typed_data import read, read_fields
-from piaget.knowledge.state import Best, Progress, State, TaskRecord
-from piaget.method.optimizer import Validated
+from piaget.knowledge.state import Best, Common, Progress, State, TaskRecord
+from piaget.method.optimizer import ValidationScores
 from piaget.method.parameters import SHARED_ROLES, TASK_ROLES, Moments, Role, SharedParams, TaskParams
 from piaget.method.settings import Settings
 from piaget.method.trees import Tensors, flatten, map_tree, ordered
@@ -75,6 +75,8 @@ def describe(state: State, with_data: bool = True) -> tuple[dict[str, Any], Bran
         tree["progress"] = {str(i): _of_roles(m) for i, m in enumerate(progress.moments.values())}
         tree["best"] = {str(progress.tasks.index(name)): _of_best(b) for name, b in progress.best.items()}
         tree["generator"] = progress.generator
+        if progress.before is not None:
+            tree["before"] = _of_common(progress.before, places)
         description["progress"] = {name: getattr(progress, name) for name in _PROGRESS_FIELDS}
     return description, tree
 
@@ -94,6 +96,17 @@ def _of_best(best: Best) -> Branch:
         params, moments = best.candidate
         branch |= {"candidate": params, "candidate_moments": _of_moments(moments)}
     return branch
+
+
+def _of_common(common: Common, places: Mapping[str, str]) -> Branch:
+    return {
+        "components": common.components,
+        "moments": _of_moments(common.moments),
+        "shared": common.shared._asdict(),
+        "shared_moments": _of_roles(common.shared_moments),
+        "past": {places[name]: params._asdict() for name, params in common.past.items()},
+        "past_moments": {places[name]: _of_roles(m) for name, m in common.past_moments.items()},
+    }
 
 
 def _fields(described: TaskRecord | Task, names: Iterable[str], encodings: list[Encoding]) -> dict[str, Any]:
@@ -121,11 +134,7 @@ def restore(data: dict[str, Any], tree: Branch, settings: Settings) -> State:
     state = State(torch.Generator(), steps=read(int, data.get("steps", 0), "steps"))
     state.generator.set_state(generator)
     if "components" in tree:
-        state.components = _flat(tree["components"])
-        state.moments = _moments(tree["moments"], slots)
-        shared = tree.get("shared", {})
-        state.shared = SharedParams(_flat(shared.get("encoder", {})), _flat(shared.get("decoder", {})))
-        state.shared_moments = _by_role(tree.get("shared_moments", {}), SHARED_ROLES, slots)
+        state.put(_common(tree, {}, slots))
     state.memory = {name: _flat(branch) for name, branch in tree.get("memory", {}).items()}
     encodings = read(tuple[Encoding, ...], data["encodings"], "encodings")
     for i, described in enumerate(read(list[dict[str, Any]], data["records"], "records")):
@@ -149,20 +158,39 @@ def restore(data: dict[str, Any], tree: Branch, settings: Settings) -> State:
             name: _by_role(tree.get("progress", {}).get(str(i), {}), TASK_ROLES, slots)
             for i, name in enumerate(fields["tasks"])
         }
-        seen = {n: [Validated(*one) for one in some] for n, some in fields.pop("validated", {}).items()}
+        seen = {
+            n: [ValidationScores(*one) for one in some] for n, some in fields.pop("validated", {}).items()
+        }
         branches = tree.get("best", {})
         best = {
             name: _best(branches[str(i)], slots)
             for i, name in enumerate(fields["tasks"])
             if str(i) in branches
         }
+        before = _common(tree["before"], state.records, slots) if "before" in tree else None
         state.progress = Progress(
-            moments=moments, generator=generator.clone(), validated=seen, best=best, **fields
+            moments=moments, generator=generator.clone(), validated=seen, best=best, before=before, **fields
         )
     unread = names - flatten(describe(state)[1]).keys()
     if unread:
         raise ValueError(f"tensors that belong to nothing: {', '.join(sorted(unread)[:5])}")
     return state
+
+
+def _common(tree: Branch, records: Mapping[str, TaskRecord], slots: Sequence[str]) -> Common:
+    """What several tasks depend on. records: of the tasks whose own parameters may be among it."""
+    shared, past, moments = (tree.get(name, {}) for name in ("shared", "past", "past_moments"))
+    places = {name: str(i) for i, name in enumerate(records)}
+    return Common(
+        components=_flat(tree["components"]),
+        moments=_moments(tree["moments"], slots),
+        shared=SharedParams(_flat(shared.get("encoder", {})), _flat(shared.get("decoder", {}))),
+        shared_moments=_by_role(tree.get("shared_moments", {}), SHARED_ROLES, slots),
+        past={name: _task_params(past[i]) for name, i in places.items() if i in past},
+        past_moments={
+            name: _by_role(moments[i], TASK_ROLES, slots) for name, i in places.items() if i in moments
+        },
+    )
 
 
 def _new(name: str, known: Mapping[str, Any]) -> str:

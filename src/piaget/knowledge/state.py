@@ -20,7 +20,7 @@ from piaget.method.adaptation import Memory
 from piaget.method.components import Shape
 from piaget.method.model import Model
 from piaget.method.objective import output_width
-from piaget.method.optimizer import Validated
+from piaget.method.optimizer import ValidationScores
 from piaget.method.parameters import Moments, Params, Role, SharedParams, TaskParams
 from piaget.method.settings import Settings
 from piaget.method.trees import Tensors, check_finite, map_tree
@@ -61,6 +61,25 @@ class Best(NamedTuple):
     candidate: tuple[Tensors, Moments] | None
 
 
+class Common(NamedTuple):
+    """What several tasks depend on, with the optimizer's numbers: all that adaptation may change of what was
+    known before the current task."""
+
+    components: Tensors
+    moments: Moments
+    shared: SharedParams
+    shared_moments: dict[Role, Moments]
+    past: dict[str, TaskParams]  # of tasks that go on learning; their structures do not
+    past_moments: dict[str, dict[Role, Moments]]
+
+    def towards(self, after: Common, share: float) -> Common:
+        """What lies between: 0, as here, to 1, as there. The optimizer's numbers, and how often it was asked,
+        lie between, too: as if so much of the way had been gone."""
+        if share in (0, 1):
+            return after if share else self
+        return map_tree(lambda a, b: torch.lerp(a, b, share), self, after)
+
+
 @dataclass
 class Progress:
     """A task (or the initial tasks) being learned: how far it is."""
@@ -75,8 +94,9 @@ class Progress:
     stopped: bool = False  # the current stage ended early
     counts: dict[str, float] = field(default_factory=dict)  # what the adaptation counted
     # Of each task, in the current stage, if the epoch to keep is chosen: what was seen, and the best so far.
-    validated: dict[str, list[Validated]] = field(default_factory=dict)
+    validated: dict[str, list[ValidationScores]] = field(default_factory=dict)
     best: dict[str, Best] = field(default_factory=dict)
+    before: Common | None = None  # the current stage adapts, and how much of it is kept is to be judged
 
 
 @dataclass(frozen=True)
@@ -150,6 +170,23 @@ class State:
         """All parameters that a task's network has, with its own ones in the current size."""
         task = model.resized(record.params, self.k, record.outputs)
         return Params(self.components, task, self.shared)
+
+    @property
+    def common(self) -> Common:
+        """What several tasks depend on."""
+        past = {name: self.records[name].params._replace(structure={}) for name in self.past_moments}
+        return Common(
+            self.components, self.moments, self.shared, self.shared_moments, past, self.past_moments
+        )
+
+    def put(self, common: Common) -> None:
+        """What several tasks depend on becomes this."""
+        self.components, self.moments = common.components, common.moments
+        self.shared, self.shared_moments = common.shared, common.shared_moments
+        self.past_moments = common.past_moments
+        for name, params in common.past.items():
+            record = self.records[name]
+            record.params = params._replace(structure=record.params.structure)
 
     def take(self, update: Update, epoch: int) -> None:
         """Takes over what training changed, up to this epoch of the task."""

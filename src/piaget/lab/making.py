@@ -18,6 +18,7 @@ from piaget.knowledge.state import State
 from piaget.lab.configuration import Configuration
 from piaget.lab.parts import METHOD, NOTHING, PARTS, Trusted, as_flag, is_reference, make_part
 from piaget.learner import Learner
+from piaget.method.acceptance import ACCEPTANCES
 from piaget.method.adaptation import ADAPTATIONS
 from piaget.method.components import KINDS
 from piaget.method.encoders import DECODERS, ENCODERS
@@ -41,6 +42,7 @@ PAPER_PARTS: dict[str, Mapping[str, Any]] = {
     "kept_epoch": KEPT_EPOCHS,
     "start": STARTS,
     "candidate_start": CANDIDATE_STARTS,
+    "acceptance": ACCEPTANCES,
 }
 USUAL = {
     "encoder": "learned",
@@ -51,6 +53,7 @@ USUAL = {
     "kept_epoch": "last",
     "start": "drawn",
     "candidate_start": "drawn",
+    "acceptance": "all",
 }
 
 

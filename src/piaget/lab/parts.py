@@ -38,6 +38,7 @@ CLASSES = {
     "decoder": "encoders:Decoder",
     "optimizer": "optimizer:Optimizer",
     "rate_schedule": "optimizer:RateSchedule",
+    "acceptance": "acceptance:Acceptance",
     "stop": "optimizer:StopRule",
     "kept_epoch": "optimizer:KeptEpoch",
     "start": "starting:Start",

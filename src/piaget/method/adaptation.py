@@ -19,7 +19,7 @@ from torch import Tensor
 
 from piaget.data.arrays import Kind
 from piaget.errors import SettingError
-from piaget.method.choices import NOT_NEGATIVE, WHOLE, check_fields, or_none
+from piaget.method.choices import NOT_NEGATIVE, PART, WHOLE, check_fields, or_none
 from piaget.method.curvature import as_matrices, from_matrices, nearest_kronecker, sample_gradients
 from piaget.method.model import Model
 from piaget.method.objective import OutputForm, Targets, output_width
@@ -156,6 +156,9 @@ class Adaptation(ABC):
     # Stored samples join the batches; or, with references > 0, so many of them are drawn beside each batch,
     # and `correct` is given the gradient of their loss.
     references: int = 0
+    # Of each batch, the share that is of stored samples, past tasks counting alike; None: they are mixed in,
+    # and each is seen once an epoch. Where they join the batches.
+    share: float | None = None
     randoms: int = 0  # random numbers that `correct` is given
     counts: tuple[str, ...] = ()  # names of the numbers that `correct` gives; their sums become rows
     output_fields: tuple[str, ...] = ()  # stored fields (n, columns) that go with outputs column by column
@@ -214,11 +217,11 @@ class Frozen(Adaptation):
 
 
 @dataclass(frozen=True)
-class Replay(Adaptation):
-    """Experience replay: `size` training samples of each task are kept (None: one batch)."""
+class SampleMemory(Adaptation):
+    """Keeps `size` training samples of each task (None: one batch). What becomes of them is for classes that
+    derive from it."""
 
     size: int | None = None
-    name = "er"
 
     def __post_init__(self) -> None:
         check_fields(self, size=or_none(WHOLE))
@@ -231,13 +234,30 @@ class Replay(Adaptation):
         return finished.store(memory, finished.sample(count))
 
     def recognizes(self, memory: Memory, tasks: int, components: Tensors) -> bool:
-        if type(self).remember is not Replay.remember:
+        if type(self).remember is not SampleMemory.remember:
             return True
         expected = [str(i) for i in range(tasks)]
         return sorted(memory) == sorted(expected) and all(
             memory[name].keys() == {"task", "h", "y"} and int(memory[name]["task"]) == int(name)
             for name in expected
         )
+
+
+@dataclass(frozen=True)
+class Replay(SampleMemory):
+    """Experience replay: stored samples join the batches.
+
+    share: None, as in the paper: an epoch runs over the union of the task's samples and all stored ones. Else
+    each batch has this share of stored samples, and past tasks count alike; an epoch sees each of the task's
+    own samples once, and stored ones as often as that takes.
+    """
+
+    share: float | None = None
+    name = "er"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_fields(self, share=or_none(PART))
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from piaget.data.plain import is_number, is_whole, plain, shown
 from piaget.errors import SettingError
 
 if TYPE_CHECKING:
+    from piaget.method.acceptance import Acceptance
     from piaget.method.components import Components
     from piaget.method.encoders import Decoder, Encoder
     from piaget.method.expansion import Expansion
@@ -72,6 +73,7 @@ NUMBER = Values("X", is_number, "a finite number")
 POSITIVE = Values("X", lambda value: is_number(value) and value > 0, "a positive number")
 NOT_NEGATIVE = Values("X", lambda value: is_number(value) and value >= 0, "a number, 0 or more")
 SHARE = Values("X", lambda value: is_number(value) and 0 <= value < 1, "a number, at least 0 and below 1")
+PART = Values("X", lambda value: is_number(value) and 0 < value < 1, "a number above 0 and below 1")
 BATCH = Values(
     "N|all", lambda v: (isinstance(v, str) and v == "all") or _whole(v, 1), f"{WHOLE.expected}, or all"
 )
@@ -203,7 +205,29 @@ class Choices(TypedDict, total=False):
         ),
     ]
     replay_size: Annotated[int, About(WHOLE, METHOD, "er: stored samples a task (a batch; objects: 5)")]
+    replay_share: Annotated[
+        float,
+        About(
+            NUMBER,
+            METHOD,
+            "er: share of each batch that is of stored samples, past tasks alike (all are mixed in, once)",
+        ),
+    ]
     ewc_strength: Annotated[float, About(NUMBER, METHOD, "ewc: how strongly components are held (0.001)")]
+    acceptance: Annotated[
+        str | Acceptance,
+        About(
+            one_of("all", "validated"),
+            METHOD,
+            "how much of an adaptation is taken over; validated: what does best on validation data "
+            "and stored samples (all)",
+            part=True,
+        ),
+    ]
+    held_out: Annotated[
+        float,
+        About(NUMBER, METHOD, "validated: share of stored samples that judge, and are not replayed (0.25)"),
+    ]
     threshold: Annotated[float, About(NUMBER, METHOD, "dynamic: relative gain that keeps a component (0.05)")]
     compile: Annotated[
         CompileMode,
@@ -232,8 +256,10 @@ class Setting:
 
 
 def _declared() -> dict[str, Setting]:
-    classes = "CandidateStart Components Decoder Encoder Expansion KeptEpoch Optimizer RateSchedule StopRule"
-    classes += " Schedule Start"
+    classes = (
+        "Acceptance CandidateStart Components Decoder Encoder Expansion KeptEpoch Optimizer RateSchedule"
+    )
+    classes += " StopRule Schedule Start"
     unknown: dict[str, Any] = dict.fromkeys(classes.split(), object)  # loaded only with PyTorch
     hints = get_type_hints(Choices, localns=unknown, include_extras=True)
     return {name: Setting(name, hint.__metadata__[0]) for name, hint in hints.items()}
@@ -308,7 +334,9 @@ NUMBERS_OF_PARTS = {
     "weight_decay": ("optimizer", "weight_decay"),
     "patience": ("stop", "epochs"),
     "replay_size": ("adaptation", "size"),
+    "replay_share": ("adaptation", "share"),
     "ewc_strength": ("adaptation", "strength"),
+    "held_out": ("acceptance", "held_out"),
     "threshold": ("expansion", "threshold"),
 }
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from piaget.errors import LoadError, PiagetError
+from piaget.method.acceptance import ACCEPTANCES
 from piaget.method.adaptation import ADAPTATIONS
 from piaget.method.choices import upgraded_algorithm
 from piaget.method.components import KINDS
@@ -36,9 +37,29 @@ for registry in (
     KEPT_EPOCHS,
     STARTS,
     CANDIDATE_STARTS,
+    ACCEPTANCES,
     {"none": NoDecoder()},
 ):
     PARTS |= {type(part).__name__: type(part) for part in registry.values()}
+
+
+# Fields that parts have had since files were first written, as plain data that does nothing new. They are not
+# written where they have that value: then a description is what it was, and a method known by it the same.
+ADDED: dict[str, dict[str, Any]] = {
+    "Settings": {
+        "acceptance": {"part": "TakeAll"},
+        "kept_epoch": {"part": "LastEpoch"},
+        "start": {"part": "AsDrawn"},
+        "candidate_start": {"part": "FreshCandidate"},
+    },
+    "Replay": {"share": None},
+    "DilutedReplay": {"share": None},
+}
+
+
+def _completed(part: Any) -> Any:
+    """A part as plain data, with what is not written."""
+    return ADDED.get(str(part.get("part")), {}) | part if isinstance(part, dict) else part
 
 
 def is_plain(value: Any) -> bool:
@@ -64,7 +85,10 @@ def to_json(part: Any) -> Any:
     else:
         fields = dict(getattr(part, "__dict__", {}))
     if PARTS.get(type(part).__name__) is type(part):
-        return {"part": type(part).__name__} | {name: to_json(value) for name, value in fields.items()}
+        name, described = type(part).__name__, {field: to_json(value) for field, value in fields.items()}
+        neutral = ADDED.get(name, {})
+        kept = {f: value for f, value in described.items() if f not in neutral or value != neutral[f]}
+        return {"part": name} | kept
     described = {name: _field(value) for name, value in fields.items()}
     return {"custom": f"{type(part).__module__}.{type(part).__qualname__}", "fields": described}
 
@@ -90,17 +114,9 @@ def from_json(data: Any, own: Mapping[str, Any]) -> Settings:
     return settings
 
 
-# Settings that came later, and how learners were before there was a choice.
-LATER: dict[str, Any] = {
-    "kept_epoch": KEPT_EPOCHS["last"],
-    "start": STARTS["drawn"],
-    "candidate_start": CANDIDATE_STARTS["drawn"],
-}
-
-
 def upgraded(data: dict[str, Any]) -> dict[str, Any]:
     """Settings as older versions wrote them, in the current form."""
-    data = {name: to_json(part) for name, part in LATER.items()} | data
+    data = _completed({name: _completed(value) for name, value in data.items()})
     data = data | {"algorithm": upgraded_algorithm(data.get("algorithm"), data.get("adaptation"))}
     if "optimizer" in data:
         return data

@@ -180,7 +180,7 @@ class Patience(StopRule):
         return len(gains) - 1 - best >= self.epochs
 
 
-class Validated(NamedTuple):
+class ValidationScores(NamedTuple):
     """What validation data says of a task after an epoch."""
 
     gain: float  # its score, more being better (of a regression, minus the error)
@@ -195,7 +195,7 @@ class KeptEpoch(ABC):
     every: int = 1  # it is looked at after each so many epochs of a stage, and after the last
 
     @abstractmethod
-    def prefers(self, seen: Sequence[Validated]) -> bool:
+    def prefers(self, seen: Sequence[ValidationScores]) -> bool:
         """Is the last one of these epochs, of one task in one stage, the one to keep so far?"""
 
 
@@ -205,7 +205,7 @@ class LastEpoch(KeptEpoch):
 
     watches = False
 
-    def prefers(self, seen: Sequence[Validated]) -> bool:
+    def prefers(self, seen: Sequence[ValidationScores]) -> bool:
         return True
 
 
@@ -224,7 +224,7 @@ class BestEpoch(KeptEpoch):
     def __post_init__(self) -> None:
         check_fields(self, every=WHOLE, by=one_of("loss", "score"))
 
-    def prefers(self, seen: Sequence[Validated]) -> bool:
+    def prefers(self, seen: Sequence[ValidationScores]) -> bool:
         *before, last = ((one.gain * (self.by == "score"), -one.loss) for one in seen)
         return not before or last > max(before)
 

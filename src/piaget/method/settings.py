@@ -11,7 +11,8 @@ import torch
 
 from piaget.data.plain import shown
 from piaget.errors import SettingError
-from piaget.method.adaptation import ADAPTATIONS, Adaptation, Frozen, Replay
+from piaget.method.acceptance import ACCEPTANCES, Acceptance
+from piaget.method.adaptation import ADAPTATIONS, Adaptation, Frozen, SampleMemory
 from piaget.method.choices import (
     ALGORITHMS,
     NUMBERS_OF_PARTS,
@@ -126,6 +127,7 @@ class Settings:
     kept_epoch: KeptEpoch
     start: Start
     candidate_start: CandidateStart
+    acceptance: Acceptance
     seed: int
     device: str
     dtype: str
@@ -208,17 +210,19 @@ def resolve(
     encoder = chosen.pop("encoder", "none" if components.hidden is None else "learned")
     decoder = chosen.pop("decoder", "learned")
     stop = chosen.pop("stop", "patience" if "patience" in numbers else "never")
+    acceptance = chosen.pop("acceptance", "validated" if "held_out" in numbers else "all")
     parts: dict[str, Any] = {
         "components": components,
         "adaptation": adaptation,
         "expansion": algorithm.expansion,
         "optimizer": _part("optimizer", chosen.pop("optimizer", "adam"), OPTIMIZERS, Optimizer),
         "stop": _part("stop", stop, STOP_RULES, StopRule),
+        "acceptance": _part("acceptance", acceptance, ACCEPTANCES, Acceptance),
     }
     for name, value in numbers.items():
         part, field = NUMBERS_OF_PARTS[name]
         parts[part] = _changed(parts[part], name, field, value)
-    if linear and isinstance(parts["adaptation"], Replay) and parts["adaptation"].size is None:
+    if linear and isinstance(parts["adaptation"], SampleMemory) and parts["adaptation"].size is None:
         # With all samples in one batch, "one batch" would be all of them.
         parts["adaptation"] = replace(parts["adaptation"], size=10)
     structure = baseline or structure
@@ -247,6 +251,7 @@ def resolve(
         candidate_start=_part(
             "candidate_start", chosen.pop("candidate_start", "drawn"), CANDIDATE_STARTS, CandidateStart
         ),
+        acceptance=parts["acceptance"],
         seed=chosen.pop("seed", 0),
         device=chosen.pop("device", "cpu"),
         dtype=chosen.pop("dtype", "float32"),
@@ -356,6 +361,7 @@ PARTS: dict[str, type] = {
     "kept_epoch": KeptEpoch,
     "start": Start,
     "candidate_start": CandidateStart,
+    "acceptance": Acceptance,
 }
 NUMBERS = {
     "initial_components": WHOLE,
@@ -372,6 +378,10 @@ def check_fit(settings: Settings) -> None:
     _check_kinds(settings, **PARTS)
     check_fields(settings, **NUMBERS)
     _check_linear(settings.structure, settings.components)
+    if settings.adaptation.share is not None and settings.batch_size == 1:
+        raise SettingError(
+            f"batch_size=1 with share={settings.adaptation.share} of stored samples; expected 2 or more"
+        )
     if settings.algorithm.expansion.proposes and not settings.structure.expandable:
         raise SettingError(
             f"structure {settings.structure.name!r} cannot take new components; expected the algorithm "

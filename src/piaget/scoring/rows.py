@@ -51,6 +51,8 @@ MAJORITY = "majority"
 
 # Which epoch of the task a stage went back to when it ended.
 BEST_EPOCH = "best epoch"
+# How much of an adaptation was taken over, from 0 to 1, where that is judged.
+ADAPTED = "adapted share"
 
 # Of a new task's rows: log-density of a row by what other tasks have taught, and what is usual among these.
 EXPLAINED, USUALLY = "explained", "usually explained"
@@ -71,6 +73,7 @@ METRICS = (
     MAJORITY,
     "stopped",  # a stage ended early: how many of its epochs were left out
     BEST_EPOCH,
+    ADAPTED,
     "components",  # how many there are
     "{} with candidate",  # a component on trial: validation scores with it ...
     "{} without candidate",  # ... and without it

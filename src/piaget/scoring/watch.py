@@ -12,7 +12,7 @@ from piaget.knowledge.state import State, TaskRecord
 from piaget.method import objective
 from piaget.method.choices import WHOLE, check_number
 from piaget.method.expansion import Evidence
-from piaget.method.optimizer import Validated
+from piaget.method.optimizer import ValidationScores
 from piaget.method.settings import Settings
 from piaget.scoring.rows import EXPANSION, MAJORITY, Row
 from piaget.scoring.scores import Encoded, TaskNetwork
@@ -137,7 +137,7 @@ class Watch:
         """The validation score of the tasks being learned, more being better."""
         return statistics.fmean(_gain(task, self.mean_score([task], "validation")) for task in tasks)
 
-    def validated(self, task: Task) -> Validated:
+    def validated(self, task: Task) -> ValidationScores:
         """What validation data says of a task that is being learned. With a component on trial, the mean over
         the passes in which batches are used: so with it and with it hidden, as whether it is kept is open."""
         record, progress = self.state.records[task.name], self.state.progress
@@ -147,7 +147,7 @@ class Watch:
         data = self._encoded(task.name, record, "validation", task.validation)
         scores = [self._network(record).scores(data, self.state.k - hide) for hide in passes]
         metric = objective.metric_name(task.kind)
-        return Validated(
+        return ValidationScores(
             statistics.fmean(_gain(task, each[metric]) for each in scores),
             statistics.fmean(each["loss"] for each in scores),
         )
