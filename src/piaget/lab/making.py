@@ -23,6 +23,7 @@ from piaget.method.components import KINDS
 from piaget.method.encoders import DECODERS, ENCODERS
 from piaget.method.expansion import EXPANSIONS
 from piaget.method.optimizer import KEPT_EPOCHS, OPTIMIZERS, RATE_SCHEDULES, STOP_RULES
+from piaget.method.reduction import REDUCTIONS
 from piaget.method.starting import CANDIDATE_STARTS, STARTS
 from piaget.method.structures import STRUCTURES
 from piaget.streams import from_table, stream
@@ -41,6 +42,7 @@ PAPER_PARTS: dict[str, Mapping[str, Any]] = {
     "kept_epoch": KEPT_EPOCHS,
     "start": STARTS,
     "candidate_start": CANDIDATE_STARTS,
+    "reduction": REDUCTIONS,
 }
 USUAL = {
     "encoder": "learned",
@@ -51,6 +53,7 @@ USUAL = {
     "kept_epoch": "last",
     "start": "drawn",
     "candidate_start": "drawn",
+    "reduction": "none",
 }
 
 

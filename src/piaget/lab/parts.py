@@ -40,6 +40,7 @@ CLASSES = {
     "rate_schedule": "optimizer:RateSchedule",
     "stop": "optimizer:StopRule",
     "kept_epoch": "optimizer:KeptEpoch",
+    "reduction": "reduction:Reduction",
     "start": "starting:Start",
     "candidate_start": "starting:CandidateStart",
     "schedule": "schedule:Schedule",

@@ -17,6 +17,7 @@ from piaget.method.components import KINDS
 from piaget.method.encoders import DECODERS, ENCODERS, NoDecoder
 from piaget.method.expansion import EXPANSIONS
 from piaget.method.optimizer import KEPT_EPOCHS, OPTIMIZERS, RATE_SCHEDULES, STOP_RULES
+from piaget.method.reduction import REDUCTIONS
 from piaget.method.schedule import Joint, Staged
 from piaget.method.settings import Algorithm, Settings, check_fit
 from piaget.method.starting import CANDIDATE_STARTS, STARTS
@@ -36,6 +37,7 @@ for registry in (
     KEPT_EPOCHS,
     STARTS,
     CANDIDATE_STARTS,
+    REDUCTIONS,
     {"none": NoDecoder()},
 ):
     PARTS |= {type(part).__name__: type(part) for part in registry.values()}
@@ -95,6 +97,7 @@ LATER: dict[str, Any] = {
     "kept_epoch": KEPT_EPOCHS["last"],
     "start": STARTS["drawn"],
     "candidate_start": CANDIDATE_STARTS["drawn"],
+    "reduction": REDUCTIONS["none"],
 }
 
 

@@ -41,6 +41,7 @@ from piaget.method.optimizer import (
     StopRule,
 )
 from piaget.method.parameters import Role
+from piaget.method.reduction import REDUCTIONS, Reduction
 from piaget.method.schedule import (
     ASSIMILATION,
     INITIALIZATION,
@@ -126,6 +127,7 @@ class Settings:
     kept_epoch: KeptEpoch
     start: Start
     candidate_start: CandidateStart
+    reduction: Reduction
     seed: int
     device: str
     dtype: str
@@ -247,6 +249,7 @@ def resolve(
         candidate_start=_part(
             "candidate_start", chosen.pop("candidate_start", "drawn"), CANDIDATE_STARTS, CandidateStart
         ),
+        reduction=_part("reduction", chosen.pop("reduction", "none"), REDUCTIONS, Reduction),
         seed=chosen.pop("seed", 0),
         device=chosen.pop("device", "cpu"),
         dtype=chosen.pop("dtype", "float32"),
@@ -356,6 +359,7 @@ PARTS: dict[str, type] = {
     "kept_epoch": KeptEpoch,
     "start": Start,
     "candidate_start": CandidateStart,
+    "reduction": Reduction,
 }
 NUMBERS = {
     "initial_components": WHOLE,
@@ -376,6 +380,16 @@ def check_fit(settings: Settings) -> None:
         raise SettingError(
             f"structure {settings.structure.name!r} cannot take new components; expected the algorithm "
             "'joint', or a baseline"
+        )
+    if settings.reduction.tries and not settings.structure.axes:
+        raise SettingError(
+            f"structure {settings.structure.name!r} has no components of which it could do without one; "
+            "expected reduction='none'"
+        )
+    if settings.reduction.tries and type(settings.adaptation).replay is Adaptation.replay:
+        raise SettingError(
+            f"adaptation {settings.adaptation.name!r} stores no samples, by which past tasks could be "
+            "guarded when components are removed or merged; expected 'er', or reduction='none'"
         )
     if isinstance(settings.encoder, LinearEncoder) and settings.components.hidden is None:
         raise SettingError(
