@@ -93,6 +93,12 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
         StopRule as StopRule,
         ValidationScores as ValidationScores,
     )
+    from piaget.method.reduction import (
+        Change as Change,
+        NoReduction as NoReduction,
+        PruneAndMerge as PruneAndMerge,
+        Reduction as Reduction,
+    )
     from piaget.method.schedule import (
         Joint as Joint,
         Schedule as Schedule,
@@ -156,6 +162,7 @@ _HOMES = {
     "method.expansion": "ComponentDropout Evidence Expansion McNemar NoExpansion",
     "method.optimizer": "SGD Adam BestEpoch ConstantRate CosineRate KeptEpoch LastEpoch NeverStop Optimizer "
     "Patience RateSchedule StopRule ValidationScores",
+    "method.reduction": "Change NoReduction PruneAndMerge Reduction",
     "method.schedule": "Joint Schedule Staged StageKind",
     "method.settings": "Algorithm",
     "method.starting": "AsDrawn CandidateStart FreshCandidate MostUsed NewTask PastTask SimilarTask Start",

@@ -27,6 +27,7 @@ from piaget.method.adaptation import Adaptation, Frozen
 from piaget.method.choices import SETTINGS, Choices
 from piaget.method.expansion import NoExpansion
 from piaget.method.model import Model
+from piaget.method.reduction import NoReduction
 from piaget.method.settings import Algorithm, Settings, resolve
 from piaget.method.structures import Structure
 from piaget.scoring.epoch_bar import epoch_bar
@@ -254,7 +255,7 @@ class Learner:
             raise SettingError("try_task needs components: learn the initial tasks first")
         check_task(self.settings, state, task, expanding=False)
         algorithm = replace(self.settings.algorithm, expansion=NoExpansion())
-        settings = replace(self.settings, adaptation=Frozen(), algorithm=algorithm)
+        settings = replace(self.settings, adaptation=Frozen(), algorithm=algorithm, reduction=NoReduction())
         state.memory = {}
         return _learner(Learner, settings, state).learn(task, on_epoch=on_epoch)
 

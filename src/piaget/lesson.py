@@ -18,6 +18,7 @@ from piaget.knowledge import lifecycle
 from piaget.knowledge.state import Common, Progress, State
 from piaget.method.schedule import StageKind
 from piaget.method.settings import Settings
+from piaget.scoring.bounding import reduce_all
 from piaget.scoring.judging import accepted_share
 from piaget.scoring.rows import ADAPTED, BEST_EPOCH
 from piaget.scoring.scores import TaskNetwork
@@ -83,6 +84,10 @@ class Lesson:
         if progress.candidate:
             with state.transaction():
                 self._expand(task, progress)  # 11
+        if settings.reduction.tries and not progress.reduced:
+            with state.transaction():
+                self.watch.reductions(task.name, reduce_all(settings, state, task))
+                progress.reduced = True
         last = kinds[-1].name if kinds else "none"
         self.watch.counts(last, len(kinds), task.name, progress.counts)
         self.watch.majorities(last, len(kinds), task.name, [task])

@@ -37,10 +37,11 @@ _PROGRESS_FIELDS: dict[str, Any] = {
     "gains": list[float],
     "stopped": bool,
     "counts": dict[str, float],
+    "reduced": bool,
     "validated": dict[str, list[tuple[float, ...]]],
 }
 _SCALED = {"scaling": Scaling, "encoding": int | None}  # how its data is encoded: by number
-_LATER = frozenset(["gains", "stopped", "counts", "validated"])  # not in files of older versions
+_LATER = frozenset(["gains", "stopped", "counts", "reduced", "validated"])  # not in files of older versions
 
 
 def describe(state: State, with_data: bool = True) -> tuple[dict[str, Any], Branch]:

@@ -93,6 +93,7 @@ class Progress:
     gains: list[float] = field(default_factory=list)  # validation scores in the current stage, if watched
     stopped: bool = False  # the current stage ended early
     counts: dict[str, float] = field(default_factory=dict)  # what the adaptation counted
+    reduced: bool = False  # components were removed or merged, as far as they could be
     # Of each task, in the current stage, if the epoch to keep is chosen: what was seen, and the best so far.
     validated: dict[str, list[ValidationScores]] = field(default_factory=dict)
     best: dict[str, Best] = field(default_factory=dict)

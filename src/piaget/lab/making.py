@@ -24,6 +24,7 @@ from piaget.method.components import KINDS
 from piaget.method.encoders import DECODERS, ENCODERS
 from piaget.method.expansion import EXPANSIONS
 from piaget.method.optimizer import KEPT_EPOCHS, OPTIMIZERS, RATE_SCHEDULES, STOP_RULES
+from piaget.method.reduction import REDUCTIONS
 from piaget.method.starting import CANDIDATE_STARTS, STARTS
 from piaget.method.structures import STRUCTURES
 from piaget.streams import from_table, stream
@@ -43,6 +44,7 @@ PAPER_PARTS: dict[str, Mapping[str, Any]] = {
     "start": STARTS,
     "candidate_start": CANDIDATE_STARTS,
     "acceptance": ACCEPTANCES,
+    "reduction": REDUCTIONS,
 }
 USUAL = {
     "encoder": "learned",
@@ -54,6 +56,7 @@ USUAL = {
     "start": "drawn",
     "candidate_start": "drawn",
     "acceptance": "all",
+    "reduction": "none",
 }
 
 

@@ -41,6 +41,7 @@ CLASSES = {
     "acceptance": "acceptance:Acceptance",
     "stop": "optimizer:StopRule",
     "kept_epoch": "optimizer:KeptEpoch",
+    "reduction": "reduction:Reduction",
     "start": "starting:Start",
     "candidate_start": "starting:CandidateStart",
     "schedule": "schedule:Schedule",

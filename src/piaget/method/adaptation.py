@@ -24,6 +24,7 @@ from piaget.method.curvature import as_matrices, from_matrices, nearest_kronecke
 from piaget.method.model import Model
 from piaget.method.objective import OutputForm, Targets, output_width
 from piaget.method.parameters import Params
+from piaget.method.reduction import Change
 from piaget.method.trees import Tensors, map_tree, resize, rounded
 from piaget.recording import observed
 
@@ -185,6 +186,18 @@ class Adaptation(ABC):
     def remember(self, memory: Memory, finished: Finished) -> Memory:
         """The memory after a task."""
         return memory
+
+    def reduced(self, memory: Memory, change: Change, components: Tensors) -> Memory:
+        """The memory when there is one component less. components: those that are left, (k, ...).
+
+        Stored samples stay as they are. Who keeps numbers of each component says here what becomes of them.
+        """
+        if all("task" in stored for stored in memory.values()):
+            return memory
+        raise SettingError(
+            f"{type(self).__name__} keeps more than stored samples, and does not say what becomes of it when "
+            "components are removed or merged; expected reduction='none', or a method `reduced`"
+        )
 
     def recognizes(self, memory: Memory, tasks: int, components: Tensors) -> bool:
         """Is this what it keeps after so many tasks, for components (k, ...)? Asked of what a file holds."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from piaget.method.encoders import Decoder, Encoder
     from piaget.method.expansion import Expansion
     from piaget.method.optimizer import KeptEpoch, Optimizer, RateSchedule, StopRule
+    from piaget.method.reduction import Reduction
     from piaget.method.schedule import Schedule
     from piaget.method.starting import CandidateStart, Start
 
@@ -198,6 +199,15 @@ class Choices(TypedDict, total=False):
             part=True,
         ),
     ]
+    reduction: Annotated[
+        str | Reduction,
+        About(
+            one_of("none", "prune-and-merge"),
+            METHOD,
+            "how components are removed or merged when a task has been learned (none)",
+            part=True,
+        ),
+    ]
     adapt_every: Annotated[
         int,
         About(
@@ -256,10 +266,8 @@ class Setting:
 
 
 def _declared() -> dict[str, Setting]:
-    classes = (
-        "Acceptance CandidateStart Components Decoder Encoder Expansion KeptEpoch Optimizer RateSchedule"
-    )
-    classes += " StopRule Schedule Start"
+    classes = "Acceptance CandidateStart Components Decoder Encoder Expansion KeptEpoch Optimizer Reduction "
+    classes += "RateSchedule StopRule Schedule Start"
     unknown: dict[str, Any] = dict.fromkeys(classes.split(), object)  # loaded only with PyTorch
     hints = get_type_hints(Choices, localns=unknown, include_extras=True)
     return {name: Setting(name, hint.__metadata__[0]) for name, hint in hints.items()}

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from piaget.method.components import Components, Shape
-from piaget.method.trees import Tensors
+from piaget.method.trees import Tensors, without_place
 
 Keep = Sequence[Tensor | None]  # per depth: dropout multipliers (B, k, *shape), or None
 
@@ -74,6 +74,16 @@ class Structure(ABC):
                 blend = torch.cat([blend, later], axis)
             between[name] = blend
         return between
+
+    def removed(self, params: Tensors, component: int) -> Tensors:
+        """A task's parameters (or moments of them) without a component that it may use."""
+        axes = self.axes
+        return {n: without_place(p, axes[n], component) if n in axes else p for n, p in params.items()}
+
+    def merged(self, params: Tensors, component: int, into: int, usage: Tensor) -> Tensors:
+        """The same when the component has been merged into another one, which comes before it and gets its
+        weight, if the structure can say so. usage: how the task weighs components, (k, depths)."""
+        return self.removed(params, component)
 
     def prepare(self, params: Tensors, visible: Tensor) -> Tensors:
         """What can be computed of the structure before any input is seen."""

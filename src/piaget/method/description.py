@@ -18,6 +18,7 @@ from piaget.method.components import KINDS
 from piaget.method.encoders import DECODERS, ENCODERS, NoDecoder
 from piaget.method.expansion import EXPANSIONS
 from piaget.method.optimizer import KEPT_EPOCHS, OPTIMIZERS, RATE_SCHEDULES, STOP_RULES
+from piaget.method.reduction import REDUCTIONS
 from piaget.method.schedule import Joint, Staged
 from piaget.method.settings import Algorithm, Settings, check_fit
 from piaget.method.starting import CANDIDATE_STARTS, STARTS
@@ -38,6 +39,7 @@ for registry in (
     STARTS,
     CANDIDATE_STARTS,
     ACCEPTANCES,
+    REDUCTIONS,
     {"none": NoDecoder()},
 ):
     PARTS |= {type(part).__name__: type(part) for part in registry.values()}
@@ -51,6 +53,7 @@ ADDED: dict[str, dict[str, Any]] = {
         "kept_epoch": {"part": "LastEpoch"},
         "start": {"part": "AsDrawn"},
         "candidate_start": {"part": "FreshCandidate"},
+        "reduction": {"part": "NoReduction"},
     },
     "Replay": {"share": None},
     "DilutedReplay": {"share": None},

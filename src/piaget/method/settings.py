@@ -42,6 +42,7 @@ from piaget.method.optimizer import (
     StopRule,
 )
 from piaget.method.parameters import Role
+from piaget.method.reduction import REDUCTIONS, Reduction
 from piaget.method.schedule import (
     ASSIMILATION,
     INITIALIZATION,
@@ -128,6 +129,7 @@ class Settings:
     start: Start
     candidate_start: CandidateStart
     acceptance: Acceptance
+    reduction: Reduction
     seed: int
     device: str
     dtype: str
@@ -252,6 +254,7 @@ def resolve(
             "candidate_start", chosen.pop("candidate_start", "drawn"), CANDIDATE_STARTS, CandidateStart
         ),
         acceptance=parts["acceptance"],
+        reduction=_part("reduction", chosen.pop("reduction", "none"), REDUCTIONS, Reduction),
         seed=chosen.pop("seed", 0),
         device=chosen.pop("device", "cpu"),
         dtype=chosen.pop("dtype", "float32"),
@@ -362,6 +365,7 @@ PARTS: dict[str, type] = {
     "start": Start,
     "candidate_start": CandidateStart,
     "acceptance": Acceptance,
+    "reduction": Reduction,
 }
 NUMBERS = {
     "initial_components": WHOLE,
@@ -386,6 +390,16 @@ def check_fit(settings: Settings) -> None:
         raise SettingError(
             f"structure {settings.structure.name!r} cannot take new components; expected the algorithm "
             "'joint', or a baseline"
+        )
+    if settings.reduction.tries and not settings.structure.axes:
+        raise SettingError(
+            f"structure {settings.structure.name!r} has no components of which it could do without one; "
+            "expected reduction='none'"
+        )
+    if settings.reduction.tries and type(settings.adaptation).replay is Adaptation.replay:
+        raise SettingError(
+            f"adaptation {settings.adaptation.name!r} stores no samples, by which past tasks could be "
+            "guarded when components are removed or merged; expected 'er', or reduction='none'"
         )
     if isinstance(settings.encoder, LinearEncoder) and settings.components.hidden is None:
         raise SettingError(

@@ -15,7 +15,7 @@ from torch import Tensor
 from piaget.errors import SettingError
 from piaget.method.combining import Frame as Frame, Keep as Keep, Structure as Structure, chain as chain
 from piaget.method.components import Components, uniform
-from piaget.method.trees import Tensors, resize
+from piaget.method.trees import Tensors, resize, without_place
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,20 @@ class SoftOrdering(Structure):
         """Between in weights, not in logits: those of an initial task are infinite, and would never learn."""
         k = len(drawn["logits"])
         weights = resize(past["logits"].softmax(0), 0, k)  # (k, depth)
-        return {"logits": (share * k * weights + (1 - share)).log() + 1}  # at share 0 as they are drawn: 1
+        logits = (share * k * weights + (1 - share)).log() + 1  # at share 0 as they are drawn: 1
+        return drawn | {"logits": logits}
+
+    def removed(self, params: Tensors, component: int) -> Tensors:
+        """The others share its weight in proportion; where it was the only one, equally."""
+        logits = without_place(params["logits"], 0, component)
+        nothing = (logits == float("-inf")).all(0)  # (depth,)
+        return params | {"logits": torch.where(nothing, 1.0, logits)}
+
+    def merged(self, params: Tensors, component: int, into: int, usage: Tensor) -> Tensors:
+        """Its weight and the other one's add up."""
+        logits = params["logits"].clone()
+        logits[into] = torch.logaddexp(logits[into], logits[component])
+        return params | {"logits": without_place(logits, 0, component)}
 
     def prepare(self, params: Tensors, visible: Tensor) -> Tensors:
         masked = params["logits"].masked_fill(~visible[:, None], float("-inf"))
@@ -90,6 +103,18 @@ class SoftGating(Structure):
         params["weight"] = uniform(generator, (depth, k, features), features, frame.dtype)
         params["bias"] = uniform(generator, (depth, k), features, frame.dtype)
         return params
+
+    def merged(self, params: Tensors, component: int, into: int, usage: Tensor) -> Tensors:
+        """For weights that add up, the gate z of both would be log(exp z_i + exp z_j), which no gate is. The
+        largest one that is nowhere above it, and touches it where the weights have the ratio p : 1 - p that
+        they have on average, is p z_i + (1 - p) z_j - p log p - (1 - p) log (1 - p)."""
+        pair = usage[[into, component]].to(params["bias"])  # (2, depth)
+        whole = pair.sum(0)
+        p, q = torch.where(whole > 0, pair / whole.clamp(min=1e-12), 0.5)  # (depth,) each
+        weight, bias = params["weight"].clone(), params["bias"].clone()
+        weight[:, into] = p[:, None] * weight[:, into] + q[:, None] * weight[:, component]
+        bias[:, into] = p * bias[:, into] + q * bias[:, component] - torch.xlogy(p, p) - torch.xlogy(q, q)
+        return self.removed(params | {"weight": weight, "bias": bias}, component)
 
     def weights(
         self, components: Components, params: Tensors, depth: int, h: Tensor, visible: Tensor
@@ -159,6 +184,12 @@ class Scaled(Structure):
         inner = ({n: p for n, p in params.items() if n not in own} for params in (drawn, past))
         return self.inner.like(*inner, share) | own
 
+    def removed(self, params: Tensors, component: int) -> Tensors:
+        return params | self.inner.removed(params, component)
+
+    def merged(self, params: Tensors, component: int, into: int, usage: Tensor) -> Tensors:
+        return params | self.inner.merged(params, component, into, usage)
+
     def prepare(self, params: Tensors, visible: Tensor) -> Tensors:
         prepared = self.inner.prepare(params, visible)
         return prepared | {"gain": params["gain"], "shift": params["shift"]}
@@ -201,6 +232,11 @@ class LinearCombination(Structure):
             psi[(t + columns) % k, columns] = 1
             initial.append({"psi": psi})
         return initial
+
+    def merged(self, params: Tensors, component: int, into: int, usage: Tensor) -> Tensors:
+        psi = params["psi"].clone()
+        psi[into] += psi[component]
+        return self.removed({"psi": psi}, component)
 
     def weights(
         self, components: Components, params: Tensors, depth: int, h: Tensor, visible: Tensor

@@ -13,8 +13,9 @@ from piaget.method import objective
 from piaget.method.choices import WHOLE, check_number
 from piaget.method.expansion import Evidence
 from piaget.method.optimizer import ValidationScores
+from piaget.method.reduction import Change
 from piaget.method.settings import Settings
-from piaget.scoring.rows import EXPANSION, MAJORITY, Row
+from piaget.scoring.rows import EXPANSION, MAJORITY, MERGED, REDUCTION, REMOVED, RISE, Row
 from piaget.scoring.scores import Encoded, TaskNetwork
 
 KEPT = 2**29  # bytes of encoded test data kept while a task is learned
@@ -181,6 +182,14 @@ class Watch:
         epoch, name = len(self.settings.stages()), record.name
         for metric, value in values.items():
             self.add(name, epoch, EXPANSION, metric, value, name, "validation", self.state.k - 1)
+
+    def reductions(self, trained: str, done: Sequence[tuple[float, Change]]) -> None:
+        """The rows about components that were removed or merged."""
+        for rise, change in done:
+            values = {REMOVED: rise} if change.into is None else {MERGED: float(change.into), RISE: rise}
+            for metric, value in values.items():
+                epoch = len(self.settings.stages())
+                self.add(trained, epoch, REDUCTION, metric, value, component=change.component)
 
     def majorities(self, stage: str, epoch: int, trained: str, tasks: Sequence[Task]) -> None:
         """What the most frequent class alone would score, of tasks just learned: later, their training data
