@@ -82,6 +82,9 @@ OWN: dict[str, dict[str, Any]] = {
     "balanced replay": {"adaptation": piaget.Replay(5, 0.4), "algorithm": STAGED},
     "balanced replay, jointly": {"replay_share": 0.6, "algorithm": "no-components", "epochs": 4},
     "validated": {"acceptance": "validated", "algorithm": STAGED, "learning_rate": 0.1},
+    "der++ of the library": {"adaptation": "der++", "replay_share": 0.5, "algorithm": STAGED},
+    "a-gem of the library": {"adaptation": "a-gem", "algorithm": STAGED},
+    "ewc-merged": {"adaptation": piaget.MergedEWC(0.5), "algorithm": STAGED},
     "sgd": {"optimizer": piaget.SGD(momentum=0.9, weight_decay=0.01), "epochs": 4},
 }
 
@@ -187,6 +190,29 @@ def test_stored_outputs_matter_only_with_their_weight():
     replay = components_after(tasks, adaptation=piaget.Replay(5))
     assert torch.equal(replay, components_after(tasks, adaptation=DERPlusPlus(alpha=0.0, size=5)))
     assert not torch.allclose(replay, components_after(tasks, adaptation=DERPlusPlus(alpha=0.5)))
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (piaget.DERPlusPlus(5, alpha=0.3, beta=0.7), DERPlusPlus(alpha=0.3, beta=0.7, size=5)),
+        (piaget.DERPlusPlus(), DERPlusPlus()),
+        (piaget.DERPlusPlus(5, alpha=0.0), piaget.Replay(5)),
+        (piaget.AGEM(5, references=3), AGEM(size=5, references=3)),
+        (piaget.AGEM(), AGEM()),
+    ],
+)
+@pytest.mark.parametrize("algorithm", ["dynamic", "joint", "no-components"])
+def test_the_librarys_own_are_what_a_user_would_write(ours, theirs, algorithm):
+    """To the bit, for all that is learned and stored; without a share of stored samples, as by default."""
+    learners = [piaget.Learner(**SMALL, adaptation=a, algorithm=algorithm, epochs=4) for a in (ours, theirs)]
+    for learner in learners:
+        for task in mixed_tasks(4, n=20):
+            learner.learn(task)
+    one, other = (everything(learner) for learner in learners)
+    assert one.keys() - other.keys() <= {f"memory/{i}/logits" for i in range(4)}
+    for name, tensor in other.items():
+        assert torch.equal(tensor, one[name]), name
 
 
 def test_stored_outputs_are_those_of_the_finished_task():

@@ -43,15 +43,11 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
     from piaget.method.adaptation import (
         Adaptation as Adaptation,
         Correction as Correction,
-        DilutedReplay as DilutedReplay,
         Finished as Finished,
         Frozen as Frozen,
-        KroneckerEWC as KroneckerEWC,
         Memory as Memory,
         NaiveFineTuning as NaiveFineTuning,
-        Replay as Replay,
         Replayed as Replayed,
-        SampleMemory as SampleMemory,
         StepContext as StepContext,
         Stored as Stored,
         stored_samples as stored_samples,
@@ -62,6 +58,10 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
         Dense as Dense,
         Linear as Linear,
         Module as Module,
+    )
+    from piaget.method.consolidation import (
+        KroneckerEWC as KroneckerEWC,
+        MergedEWC as MergedEWC,
     )
     from piaget.method.encoders import (
         Decoder as Decoder,
@@ -98,6 +98,13 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
         NoReduction as NoReduction,
         PruneAndMerge as PruneAndMerge,
         Reduction as Reduction,
+    )
+    from piaget.method.replay import (
+        AGEM as AGEM,
+        DERPlusPlus as DERPlusPlus,
+        DilutedReplay as DilutedReplay,
+        Replay as Replay,
+        SampleMemory as SampleMemory,
     )
     from piaget.method.schedule import (
         Joint as Joint,
@@ -155,14 +162,16 @@ _HOMES = {
     "UnknownTaskError",
     "learner": "Learner load",
     "method.acceptance": "Acceptance Adapted Judgement TakeAll Validated",
-    "method.adaptation": "Adaptation Correction DilutedReplay Finished Frozen KroneckerEWC Memory "
-    "NaiveFineTuning Replay Replayed SampleMemory StepContext Stored stored_samples",
+    "method.adaptation": "Adaptation Correction Finished Frozen Memory NaiveFineTuning Replayed StepContext "
+    "Stored stored_samples",
     "method.components": "Components Conv Dense Linear Module",
+    "method.consolidation": "KroneckerEWC MergedEWC",
     "method.encoders": "Decoder Encoder LinearDecoder LinearEncoder NoDecoder NoEncoder",
     "method.expansion": "ComponentDropout Evidence Expansion McNemar NoExpansion",
     "method.optimizer": "SGD Adam BestEpoch ConstantRate CosineRate KeptEpoch LastEpoch NeverStop Optimizer "
     "Patience RateSchedule StopRule ValidationScores",
     "method.reduction": "Change NoReduction PruneAndMerge Reduction",
+    "method.replay": "AGEM DERPlusPlus DilutedReplay Replay SampleMemory",
     "method.schedule": "Joint Schedule Staged StageKind",
     "method.settings": "Algorithm",
     "method.starting": "AsDrawn CandidateStart FreshCandidate MostUsed NewTask PastTask SimilarTask Start",

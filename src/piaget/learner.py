@@ -50,7 +50,8 @@ class Learner:
 
     structure: "linear", "soft-ordering", "soft-gating", "monolithic", "alone", or a `Structure`; with
     "-scaled" behind it ("soft-ordering-scaled"), each task has a scale and a shift at each depth
-    adaptation: "nft", "er", "er-diluted", "ewc", "fm", or an `Adaptation`, such as `Replay(size=5)`
+    adaptation: "nft", "er", "er-diluted", "der++", "a-gem", "ewc", "ewc-merged", "fm", or an `Adaptation`:
+    `Replay(size=5)`, say
     algorithm: "dynamic", "compositional", "joint", or an `Algorithm`; or a baseline: "no-components" (one
     network), "no-components-frozen" (in which what is a past task's own stays as it is), "alone" (each task
     from scratch)

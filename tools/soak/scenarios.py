@@ -76,6 +76,12 @@ ALL = (
         "no components, past frozen, er as the authors weigh it",
         f"run digits {SMALL} --adaptation er-diluted --algorithm no-components-frozen --encoder learned",
     ),
+    Scenario(
+        "stored outputs, balanced, validated",
+        f"run digits {SMALL} --adaptation der++ --replay-share 0.5 --acceptance validated --adapt-every 2",
+    ),
+    Scenario("projected gradients", f"run digits {SMALL} --adaptation a-gem --algorithm joint"),
+    Scenario("merged ewc", f"run digits {SMALL} --adaptation ewc-merged --adapt-every 2"),
     Scenario("tasks alone", f"run digits {SMALL} --structure alone --algorithm alone --encoder learned"),
     Scenario(
         "convolutional components",

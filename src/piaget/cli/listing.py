@@ -23,7 +23,10 @@ CHOICES = {
         "nft": "naive fine-tuning: components learn from the new task alone",
         "er": "experience replay: and from stored samples of earlier tasks",
         "er-diluted": "the same, but batches with stored samples count less, as in the authors' code",
+        "der++": "replay, with the outputs that stored samples had when their task was finished",
+        "a-gem": "gradients that would raise the loss of stored samples are projected",
         "ewc": "Kronecker-factored elastic weight consolidation: held near earlier values",
+        "ewc-merged": "the same with one memory for all tasks, which does not grow",
         "fm": "frozen: components do not change after initialization",
     },
     "algorithms": {

@@ -19,12 +19,12 @@ from piaget.lab.configuration import Configuration
 from piaget.lab.parts import METHOD, NOTHING, PARTS, Trusted, as_flag, is_reference, make_part
 from piaget.learner import Learner
 from piaget.method.acceptance import ACCEPTANCES
-from piaget.method.adaptation import ADAPTATIONS
 from piaget.method.components import KINDS
 from piaget.method.encoders import DECODERS, ENCODERS
 from piaget.method.expansion import EXPANSIONS
 from piaget.method.optimizer import KEPT_EPOCHS, OPTIMIZERS, RATE_SCHEDULES, STOP_RULES
 from piaget.method.reduction import REDUCTIONS
+from piaget.method.registry import ADAPTATIONS
 from piaget.method.starting import CANDIDATE_STARTS, STARTS
 from piaget.method.structures import STRUCTURES
 from piaget.streams import from_table, stream

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 COMBINING = ("linear", "soft-ordering", "soft-gating", "soft-ordering-scaled", "soft-gating-scaled")
 STRUCTURES = (*COMBINING, "monolithic", "alone")
-ADAPTATIONS = ("er", "er-diluted", "ewc", "nft", "fm")
+REPLAYING = ("er", "er-diluted", "der++")  # stored samples join the batches
+STORING = (*REPLAYING, "a-gem")
+ADAPTATIONS = (*STORING, "ewc", "ewc-merged", "nft", "fm")
 STAGED = ("dynamic", "compositional")  # the algorithms that assimilate first, and adapt then
 ALGORITHMS = (*STAGED, "joint", "no-components", "no-components-frozen", "alone")
 CompileMode = Literal["auto", "always", "never"]

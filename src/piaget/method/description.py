@@ -12,13 +12,13 @@ from typing import Any
 
 from piaget.errors import LoadError, PiagetError
 from piaget.method.acceptance import ACCEPTANCES
-from piaget.method.adaptation import ADAPTATIONS
 from piaget.method.choices import upgraded_algorithm
 from piaget.method.components import KINDS
 from piaget.method.encoders import DECODERS, ENCODERS, NoDecoder
 from piaget.method.expansion import EXPANSIONS
 from piaget.method.optimizer import KEPT_EPOCHS, OPTIMIZERS, RATE_SCHEDULES, STOP_RULES
 from piaget.method.reduction import REDUCTIONS
+from piaget.method.registry import ADAPTATIONS
 from piaget.method.schedule import Joint, Staged
 from piaget.method.settings import Algorithm, Settings, check_fit
 from piaget.method.starting import CANDIDATE_STARTS, STARTS

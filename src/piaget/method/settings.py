@@ -12,7 +12,7 @@ import torch
 from piaget.data.plain import shown
 from piaget.errors import SettingError
 from piaget.method.acceptance import ACCEPTANCES, Acceptance
-from piaget.method.adaptation import ADAPTATIONS, Adaptation, Frozen, SampleMemory
+from piaget.method.adaptation import Adaptation, Frozen
 from piaget.method.choices import (
     ALGORITHMS,
     NUMBERS_OF_PARTS,
@@ -43,6 +43,8 @@ from piaget.method.optimizer import (
 )
 from piaget.method.parameters import Role
 from piaget.method.reduction import REDUCTIONS, Reduction
+from piaget.method.registry import ADAPTATIONS
+from piaget.method.replay import SampleMemory
 from piaget.method.schedule import (
     ASSIMILATION,
     INITIALIZATION,

@@ -6,6 +6,9 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from piaget.method.choices import ADAPTATIONS, REPLAYING
+
+WITHOUT_REPLAY = set(ADAPTATIONS) - set(REPLAYING)
 BASES = {"er": "ER", "ewc": "EWC", "nft": "NFT", "fm": "FM"}
 PAPER_ALGORITHMS = {
     "dynamic": "Dyn. + Comp.",
@@ -41,7 +44,7 @@ def goes_together(method: Method) -> bool:
     if method.adaptation == "fm":
         return algorithm in ("compositional", "alone") or (algorithm == "dynamic" and not linear)
     if algorithm == "no-components-frozen":
-        return method.adaptation not in ("ewc", "nft") and not linear
+        return method.adaptation not in WITHOUT_REPLAY and not linear
     return algorithm != "alone" and not (linear and algorithm == "dynamic")
 
 
