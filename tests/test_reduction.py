@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,17 +15,10 @@ from piaget.method.trees import leaves, map_tree
 from piaget.scoring.bounding import Guard, reduce_all
 from piaget.scoring.probing import altered, network, removed
 from piaget.scoring.watch import Watch
+from tests.lives import check_in_company
 from tests.small import binary_tasks, mixed_tasks
-from tests.test_extending import Killed, assert_same, everything, killed_at
+from tests.test_extending import SMALL, Killed, assert_same, killed_at
 
-SMALL: dict[str, Any] = {
-    "width": 8,
-    "initial_components": 3,
-    "initial_tasks": 2,
-    "batch_size": 8,
-    "learning_rate": 0.02,
-    "dtype": "float64",
-}
 GROWING = piaget.Algorithm(piaget.Staged(3, 3, 1), piaget.ComponentDropout(-9.0), name="dynamic")
 STRUCTURES = ("soft-ordering", "soft-gating", "soft-ordering-scaled", "linear")
 
@@ -372,18 +366,7 @@ def test_interrupted_saved_and_carried_on(name, tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["soft ordering", "soft gating"])
 def test_the_same_in_a_cohort(name):
     """Whose learners have different numbers of components."""
-    tasks = mixed_tasks(5, n=20)
-    alone = [learner_of(**REDUCING[name], seed=seed) for seed in range(3)]
-    for learner in alone:
-        for task in tasks:
-            learner.learn(task)
-    together = piaget.Cohort([learner_of(**REDUCING[name], seed=seed) for seed in range(3)])
-    for task in tasks:
-        together.learn([task] * 3)
-    for one, other in zip(alone, together.learners, strict=True):
-        assert one.components == other.components
-        for key, tensor in everything(one).items():
-            torch.testing.assert_close(everything(other)[key], tensor, rtol=1e-7, atol=1e-9, msg=key)
+    check_in_company(partial(learner_of, **REDUCING[name]), mixed_tasks(5, n=20), runs=3)
 
 
 def test_none_is_as_if_there_were_no_such_thing():
