@@ -1,5 +1,6 @@
 """Structures with a scale and a shift for each task at each depth."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -7,8 +8,9 @@ import torch
 
 import piaget
 from piaget.method.parameters import Params, SharedParams, TaskParams
+from tests.lives import check_carried_on, check_in_company
 from tests.small import binary_tasks, image_tasks, mixed_tasks
-from tests.test_extending import assert_same, everything, killed_at
+from tests.test_extending import everything
 
 SMALL: dict[str, Any] = {
     "initial_components": 3,
@@ -114,25 +116,8 @@ def test_fresh_ones_give_the_inner_structures_outputs():
 @pytest.mark.parametrize("name", SCALED)
 def test_saved_loaded_carried_on_and_the_same_in_a_cohort(name, tmp_path):
     tasks = mixed_tasks(4, n=20)
-    alone = [learner_of(name, seed=seed) for seed in range(2)]
-    for learner in alone:
-        for task in tasks:
-            learner.learn(task)
-    part = learner_of(name)
-    for task in tasks[:3]:
-        part.learn(task)
-    killed_at(2, part, tasks[3])
-    part.save(tmp_path)
-    part = piaget.Learner.load(tmp_path)
-    assert part.settings == alone[0].settings
-    part.learn(tasks[3])
-    assert_same(alone[0], part)
-    together = piaget.Cohort([learner_of(name, seed=seed) for seed in range(2)])
-    for task in tasks:
-        together.learn([task, task])
-    for one, other in zip(alone, together.learners, strict=True):
-        for key, tensor in everything(one).items():
-            torch.testing.assert_close(everything(other)[key], tensor, rtol=1e-7, atol=1e-9, msg=key)
+    check_carried_on(partial(learner_of, name), tasks, tmp_path)
+    check_in_company(partial(learner_of, name), tasks)
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """What a new task's structure and a candidate component begin as."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,8 +10,8 @@ import piaget
 from piaget.knowledge import lifecycle
 from piaget.method.starting import left_out_error
 from piaget.method.trees import leaves, map_tree
+from tests.lives import check_carried_on, check_in_company
 from tests.small import binary_tasks, image_tasks, make_task, mixed_tasks
-from tests.test_extending import assert_same, everything, killed_at
 
 SMALL: dict[str, Any] = {
     "width": 8,
@@ -196,23 +197,8 @@ def test_what_does_not_fit_is_not_begun_with():
 @pytest.mark.parametrize("structure", ["soft-ordering", "soft-gating"])
 def test_saved_carried_on_and_the_same_in_a_cohort(structure, tmp_path):
     tasks = mixed_tasks(4, n=20)
-    alone = [learner_of(**BOTH, structure=structure, seed=seed) for seed in range(2)]
-    for learner in alone:
-        learn_all(learner, tasks)
-    part = learner_of(**BOTH, structure=structure)
-    learn_all(part, tasks[:3])
-    killed_at(2, part, tasks[3])
-    part.save(tmp_path)
-    part = piaget.Learner.load(tmp_path)
-    assert part.settings == alone[0].settings
-    part.learn(tasks[3])
-    assert_same(alone[0], part)
-    together = piaget.Cohort([learner_of(**BOTH, structure=structure, seed=seed) for seed in range(2)])
-    for task in tasks:
-        together.learn([task, task])
-    for one, other in zip(alone, together.learners, strict=True):
-        for key, tensor in everything(one).items():
-            torch.testing.assert_close(everything(other)[key], tensor, rtol=1e-7, atol=1e-9, msg=key)
+    check_carried_on(partial(learner_of, **BOTH, structure=structure), tasks, tmp_path)
+    check_in_company(partial(learner_of, **BOTH, structure=structure), tasks)
 
 
 def test_without_components_to_weigh_there_is_nothing_to_begin_with():

@@ -178,7 +178,8 @@ class Lesson:
     def _close(self, progress: Progress, end: int) -> None:
         """The stage is over. (Closing it once more changes nothing.)"""
         for name, best in progress.best.items():
-            self.watch.add(name, end, self.stage, BEST_EPOCH, float(best.epoch), name, "validation")
+            last, epoch = progress.tasks[-1], float(best.epoch)
+            self.watch.add(last, end, self.stage, BEST_EPOCH, epoch, name, "validation")
         self.state.return_to_best()
         progress.epoch, progress.stopped, progress.gains = end, False, []
 

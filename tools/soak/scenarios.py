@@ -103,6 +103,10 @@ ALL = (
         f"run digits {SMALL} --start similar --candidate-start most-used --encoder learned",
     ),
     Scenario(
+        "components removed and merged",
+        f"run digits {SMALL} --reduction prune-and-merge --set reduction.tolerance=0.5 --threshold -9",
+    ),
+    Scenario(
         "cohort of three, float64",
         f"run digits {SMALL} --seeds 3-5 --algorithm compositional --set dtype=float64",
     ),

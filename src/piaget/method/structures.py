@@ -181,8 +181,8 @@ class Scaled(Structure):
 
     def like(self, drawn: Tensors, past: Tensors, share: float) -> Tensors:
         own = {name: torch.lerp(drawn[name], past[name], share) for name in ("gain", "shift")}
-        inner = ({n: p for n, p in params.items() if n not in own} for params in (drawn, past))
-        return self.inner.like(*inner, share) | own
+        fresh, then = ({n: p for n, p in params.items() if n not in own} for params in (drawn, past))
+        return self.inner.like(fresh, then, share) | own
 
     def removed(self, params: Tensors, component: int) -> Tensors:
         return params | self.inner.removed(params, component)
