@@ -29,6 +29,9 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
         TaskError as TaskError,
         UnknownTaskError as UnknownTaskError,
     )
+    from piaget.knowledge.sizes import (
+        Sizes as Sizes,
+    )
     from piaget.learner import (
         Learner as Learner,
         load as load,
@@ -80,8 +83,10 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
     from piaget.method.optimizer import (
         SGD as SGD,
         Adam as Adam,
+        AdaptationCosine as AdaptationCosine,
         ConstantRate as ConstantRate,
         CosineRate as CosineRate,
+        Moment as Moment,
         NeverStop as NeverStop,
         Optimizer as Optimizer,
         Patience as Patience,
@@ -138,6 +143,7 @@ _HOMES = {
     "cohort": "Cohort",
     "errors": "DataError DataNote Diverged LoadError NotFinite PiagetError SettingError TaskError "
     "UnknownTaskError",
+    "knowledge.sizes": "Sizes",
     "learner": "Learner load",
     "method.acceptance": "Acceptance Adapted Judgement TakeAll Validated",
     "method.adaptation": "Adaptation Correction Finished Frozen Memory NaiveFineTuning Replayed StepContext "
@@ -146,7 +152,8 @@ _HOMES = {
     "method.consolidation": "KroneckerEWC MergedEWC",
     "method.encoders": "Decoder Encoder LinearDecoder LinearEncoder NoDecoder NoEncoder",
     "method.expansion": "ComponentDropout Evidence Expansion NoExpansion",
-    "method.optimizer": "SGD Adam ConstantRate CosineRate NeverStop Optimizer Patience RateSchedule StopRule",
+    "method.optimizer": "SGD Adam AdaptationCosine ConstantRate CosineRate Moment NeverStop Optimizer "
+    "Patience RateSchedule StopRule",
     "method.replay": "AGEM DERPlusPlus DilutedReplay Replay SampleMemory",
     "method.schedule": "Joint Schedule Staged StageKind",
     "method.settings": "Algorithm",

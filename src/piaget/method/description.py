@@ -42,7 +42,7 @@ for registry in (
 # Fields that parts have had since files were first written, as plain data that does nothing new. They are not
 # written where they have that value: then a description is what it was, and a method known by it the same.
 ADDED: dict[str, dict[str, Any]] = {
-    "Settings": {"acceptance": {"part": "TakeAll"}},
+    "Settings": {"acceptance": {"part": "TakeAll"}, "averaging": 0.0},
     "Replay": {"share": None},
     "DilutedReplay": {"share": None},
 }

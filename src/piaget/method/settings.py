@@ -20,6 +20,7 @@ from piaget.method.choices import (
     SETTINGS,
     STAGED,
     STAGES,
+    UP_TO_ONE,
     WHOLE,
     CompileMode,
     check_fields,
@@ -122,6 +123,7 @@ class Settings:
     optimizer: Optimizer
     learning_rate: float
     rate_schedule: RateSchedule
+    averaging: float  # over this share of the last steps, where components adapt
     stop: StopRule
     acceptance: Acceptance
     seed: int
@@ -241,6 +243,7 @@ def resolve(
         optimizer=parts["optimizer"],
         learning_rate=chosen.pop("learning_rate", 1e-3),
         rate_schedule=_part("rate_schedule", rate_schedule, RATE_SCHEDULES, RateSchedule),
+        averaging=chosen.pop("averaging", 0.0),
         stop=parts["stop"],
         acceptance=parts["acceptance"],
         seed=chosen.pop("seed", 0),
@@ -358,6 +361,7 @@ NUMBERS = {
     "initial_epochs": STAGES,
     "batch_size": or_none(WHOLE),
     "learning_rate": POSITIVE,
+    "averaging": UP_TO_ONE,
 } | {name: SETTINGS[name].about.values for name in ("seed", "device", "dtype", "compile")}
 
 
