@@ -162,7 +162,7 @@ def test_the_same_in_a_cohort(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["der++", "a-gem", "balanced replay"])
+@pytest.mark.parametrize("name", ["der++", "a-gem", "balanced replay", "ewc-merged", "averaging"])
 def test_the_same_as_machine_code(name):
     results = []
     *initial, third = binary_tasks(3)
