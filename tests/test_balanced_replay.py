@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
 import torch
@@ -11,15 +10,7 @@ import piaget
 from piaget.engine.orders import balanced, batch_counts
 from piaget.recording import observed_by
 from tests.small import binary_tasks, make_task
-
-SMALL: dict[str, Any] = {
-    "width": 8,
-    "initial_components": 3,
-    "initial_tasks": 2,
-    "batch_size": 8,
-    "learning_rate": 0.02,
-    "dtype": "float64",
-}
+from tests.test_extending import SMALL
 
 
 def plans_of(learner, tasks):

@@ -30,6 +30,7 @@ VALUES = {
     "optimizer": ("sgd", lambda s: type(s.optimizer).__name__ == "SGD"),
     "weight_decay": (0.01, lambda s: s.optimizer.weight_decay == 0.01),
     "rate_schedule": ("cosine", lambda s: type(s.rate_schedule).__name__ == "CosineRate"),
+    "averaging": (0.5, lambda s: s.averaging == 0.5),
     "stop": ("patience", lambda s: s.stop.epochs == 10),
     "patience": (7, lambda s: s.stop.epochs == 7),
     "epochs": (20, lambda s: len(s.stages()) == 20),

@@ -29,6 +29,9 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
         TaskError as TaskError,
         UnknownTaskError as UnknownTaskError,
     )
+    from piaget.knowledge.sizes import (
+        Sizes as Sizes,
+    )
     from piaget.learner import (
         Learner as Learner,
         load as load,
@@ -81,11 +84,13 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
     from piaget.method.optimizer import (
         SGD as SGD,
         Adam as Adam,
+        AdaptationCosine as AdaptationCosine,
         BestEpoch as BestEpoch,
         ConstantRate as ConstantRate,
         CosineRate as CosineRate,
         KeptEpoch as KeptEpoch,
         LastEpoch as LastEpoch,
+        Moment as Moment,
         NeverStop as NeverStop,
         Optimizer as Optimizer,
         Patience as Patience,
@@ -160,6 +165,7 @@ _HOMES = {
     "cohort": "Cohort",
     "errors": "DataError DataNote Diverged LoadError NotFinite PiagetError SettingError TaskError "
     "UnknownTaskError",
+    "knowledge.sizes": "Sizes",
     "learner": "Learner load",
     "method.acceptance": "Acceptance Adapted Judgement TakeAll Validated",
     "method.adaptation": "Adaptation Correction Finished Frozen Memory NaiveFineTuning Replayed StepContext "
@@ -168,8 +174,8 @@ _HOMES = {
     "method.consolidation": "KroneckerEWC MergedEWC",
     "method.encoders": "Decoder Encoder LinearDecoder LinearEncoder NoDecoder NoEncoder",
     "method.expansion": "ComponentDropout Evidence Expansion McNemar NoExpansion",
-    "method.optimizer": "SGD Adam BestEpoch ConstantRate CosineRate KeptEpoch LastEpoch NeverStop Optimizer "
-    "Patience RateSchedule StopRule ValidationScores",
+    "method.optimizer": "SGD Adam AdaptationCosine BestEpoch ConstantRate CosineRate KeptEpoch LastEpoch Moment "
+    "NeverStop Optimizer Patience RateSchedule StopRule ValidationScores",
     "method.reduction": "Change NoReduction PruneAndMerge Reduction",
     "method.replay": "AGEM DERPlusPlus DilutedReplay Replay SampleMemory",
     "method.schedule": "Joint Schedule Staged StageKind",

@@ -20,6 +20,7 @@ from piaget.engine.training import Learning, advance
 from piaget.errors import SettingError, TaskError, UnknownTaskError
 from piaget.knowledge import storage
 from piaget.knowledge.checks import as_tasks, check_is_task, check_same, check_task
+from piaget.knowledge.sizes import Sizes, sizes
 from piaget.knowledge.state import State, TaskRecord
 from piaget.lesson import Lesson
 from piaget.method import objective
@@ -209,6 +210,11 @@ class Learner:
     def components(self) -> int:
         """How many components there are."""
         return self.state.k
+
+    def sizes(self) -> Sizes:
+        """How many numbers it holds: components, structures, encoders, decoders, memory; and `parameters`,
+        all but the memory."""
+        return sizes(self.state.snapshot())
 
     def predict(self, x: Any, task: str | Task) -> Any:
         """Class labels or values for inputs x (n, *shape), of a task that was learned.

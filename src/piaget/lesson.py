@@ -114,6 +114,7 @@ class Lesson:
                     data=tuple(TaskData(state.records[t.name], t.train) for t in tasks),
                     done=kinds[: progress.epoch].count(kind),
                     epochs=kinds.count(kind),
+                    left=end - progress.epoch,
                     repeats=1 if kind == settings.initialization else self.tasks_left,
                     epochs_in_all=settings.initial_tasks * settings.initial_epochs
                     + self.tasks_left * len(settings.stages()),

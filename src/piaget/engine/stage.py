@@ -39,6 +39,7 @@ class Stage:
     data: tuple[TaskData, ...]  # several only in initialization
     done: int  # epochs of this kind that the task has had before
     epochs: int  # of this kind in all, on the task
+    left: int  # epochs of this stage that are to come, unless it stops early
     repeats: int  # on how many tasks there will be such a stage, as far as that is known
     epochs_in_all: int  # of all kinds, on all tasks, as far as they are known
 

@@ -77,6 +77,7 @@ POSITIVE = Values("X", lambda value: is_number(value) and value > 0, "a positive
 NOT_NEGATIVE = Values("X", lambda value: is_number(value) and value >= 0, "a number, 0 or more")
 SHARE = Values("X", lambda value: is_number(value) and 0 <= value < 1, "a number, at least 0 and below 1")
 PART = Values("X", lambda value: is_number(value) and 0 < value < 1, "a number above 0 and below 1")
+UP_TO_ONE = Values("X", lambda value: is_number(value) and 0 <= value <= 1, "a number from 0 to 1")
 BATCH = Values(
     "N|all", lambda v: (isinstance(v, str) and v == "all") or _whole(v, 1), f"{WHOLE.expected}, or all"
 )
@@ -141,10 +142,19 @@ class Choices(TypedDict, total=False):
     rate_schedule: Annotated[
         str | RateSchedule,
         About(
-            one_of("constant", "cosine"),
+            one_of("constant", "cosine", "adaptation-cosine"),
             TRAINING,
-            "how the rate changes within a stage (constant)",
+            "how the rate changes within a stage; adaptation-cosine: by step, where components adapt "
+            "(constant)",
             part=True,
+        ),
+    ]
+    averaging: Annotated[
+        float,
+        About(
+            UP_TO_ONE,
+            TRAINING,
+            "where components adapt, they become their average over this share of the last steps (0)",
         ),
     ]
     stop: Annotated[

@@ -50,6 +50,7 @@ for registry in (
 ADDED: dict[str, dict[str, Any]] = {
     "Settings": {
         "acceptance": {"part": "TakeAll"},
+        "averaging": 0.0,
         "kept_epoch": {"part": "LastEpoch"},
         "start": {"part": "AsDrawn"},
         "candidate_start": {"part": "FreshCandidate"},

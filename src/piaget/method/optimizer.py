@@ -115,12 +115,34 @@ class SGD(Optimizer):
         p.mul_(decay).sub_(scale * velocity)
 
 
+class Moment(NamedTuple):
+    """A point of a stage on a task. Epochs and steps are counted from 0."""
+
+    stage: str
+    adapts: bool  # does the stage adapt?
+    epoch: int
+    epochs: int  # of this kind of stage, on the task
+    step: int = 0
+    steps: int = 1  # of the epoch
+
+    @property
+    def share(self) -> float:
+        """How much of the stage has passed, from 0 to just below 1."""
+        return (self.epoch + self.step / max(self.steps, 1)) / max(self.epochs, 1)
+
+
 class RateSchedule(ABC):
     """How the learning rate changes over the epochs of one stage on one task."""
+
+    by_step: bool = False  # is `at` to be asked before each step? Else before each epoch
 
     @abstractmethod
     def factor(self, epoch: int, epochs: int) -> float:
         """What the rate is multiplied by in this epoch, counted from 0, out of `epochs` of the same stage."""
+
+    def at(self, moment: Moment) -> float:
+        """The same, for those that tell stages apart, or change within an epoch."""
+        return self.factor(moment.epoch, moment.epochs)
 
 
 @dataclass(frozen=True)
@@ -143,6 +165,27 @@ class CosineRate(RateSchedule):
     def factor(self, epoch: int, epochs: int) -> float:
         share = epoch / max(epochs, 1)
         return self.least + (1 - self.least) * (1 + math.cos(math.pi * share)) / 2
+
+
+@dataclass(frozen=True)
+class AdaptationCosine(RateSchedule):
+    """In stages that adapt, from `start` of the rate down to `least` of it along half a cosine, step by step,
+    since adaptation may be a single epoch; in all other stages, the rate stays as it is."""
+
+    start: float = 1.0
+    least: float = 0.0
+    by_step = True
+
+    def __post_init__(self) -> None:
+        check_fields(self, start=NOT_NEGATIVE, least=NOT_NEGATIVE)
+
+    def factor(self, epoch: int, epochs: int) -> float:
+        return self.at(Moment("adaptation", True, epoch, epochs))
+
+    def at(self, moment: Moment) -> float:
+        if not moment.adapts:
+            return 1.0
+        return self.least + (self.start - self.least) * (1 + math.cos(math.pi * moment.share)) / 2
 
 
 class StopRule(ABC):
@@ -230,6 +273,10 @@ class BestEpoch(KeptEpoch):
 
 
 OPTIMIZERS: dict[str, Optimizer] = {"adam": Adam(), "sgd": SGD()}
-RATE_SCHEDULES: dict[str, RateSchedule] = {"constant": ConstantRate(), "cosine": CosineRate()}
+RATE_SCHEDULES: dict[str, RateSchedule] = {
+    "constant": ConstantRate(),
+    "cosine": CosineRate(),
+    "adaptation-cosine": AdaptationCosine(),
+}
 STOP_RULES: dict[str, StopRule] = {"never": NeverStop(), "patience": Patience()}
 KEPT_EPOCHS: dict[str, KeptEpoch] = {"last": LastEpoch(), "best": BestEpoch()}

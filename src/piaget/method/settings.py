@@ -20,6 +20,7 @@ from piaget.method.choices import (
     SETTINGS,
     STAGED,
     STAGES,
+    UP_TO_ONE,
     WHOLE,
     CompileMode,
     check_fields,
@@ -126,6 +127,7 @@ class Settings:
     optimizer: Optimizer
     learning_rate: float
     rate_schedule: RateSchedule
+    averaging: float  # over this share of the last steps, where components adapt
     stop: StopRule
     kept_epoch: KeptEpoch
     start: Start
@@ -249,6 +251,7 @@ def resolve(
         optimizer=parts["optimizer"],
         learning_rate=chosen.pop("learning_rate", 1e-3),
         rate_schedule=_part("rate_schedule", rate_schedule, RATE_SCHEDULES, RateSchedule),
+        averaging=chosen.pop("averaging", 0.0),
         stop=parts["stop"],
         kept_epoch=_part("kept_epoch", chosen.pop("kept_epoch", "last"), KEPT_EPOCHS, KeptEpoch),
         start=_part("start", chosen.pop("start", "drawn"), STARTS, Start),
@@ -376,6 +379,7 @@ NUMBERS = {
     "initial_epochs": STAGES,
     "batch_size": or_none(WHOLE),
     "learning_rate": POSITIVE,
+    "averaging": UP_TO_ONE,
 } | {name: SETTINGS[name].about.values for name in ("seed", "device", "dtype", "compile")}
 
 
