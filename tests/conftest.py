@@ -17,6 +17,7 @@ from piaget.lab.executors import InProcess
 from tests.browser import browser, driver  # noqa: F401  # fixtures for tests of pages
 from tests.commands import DISTURBED, rows_of, words
 from tests.data_files import write_everything
+from tests.reported import copy, results  # noqa: F401  # fixtures for tests of reports
 
 torch.set_num_threads(1)
 REAL_DATA = os.environ.pop("PIAGET_DATA", None)  # only tests that ask for real data see it
