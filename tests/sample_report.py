@@ -178,7 +178,7 @@ def _look(s: int, stream: StreamData, best: str) -> LookData:
             {
                 "question": "Is anything forgotten?",
                 "tone": "bad",
-                "headline": f"Yes: {best} loses 0.4 points a task",
+                "headline": f"Yes: {best} loses 0.4 points on average",
                 "basis": "95 % interval \u22120.7 to \u22120.1, p = 0.012, 3 seeds.",
                 "evidence": [f"The worst task is {HOSTILE_TASK}."],
                 "links": [("forgetting", "figure")],

@@ -96,7 +96,7 @@ def test_few_seeds_are_not_tested(tmp_path, seeds):
     look = look_of(tmp_path)
     best, forgotten = look.answers[:2]
     assert plain(best.headline).startswith("ER Dyn. + Comp. leads with 90.")
-    assert f"Not tested: {seeds} seed" in plain(best.basis)
+    assert f"Not tested: {seeds} common seed" in plain(best.basis)
     assert not look.sure
     assert "Not tested" in forgotten.basis
     assert "nothing can be tested" in look.limits
@@ -138,10 +138,10 @@ def test_several_streams(tmp_path):
 @pytest.mark.parametrize(
     ("lost", "tone", "begins"),
     [
-        (0.03, "bad", "Yes: ER Dyn. + Comp. loses 5.4 points a task"),
-        (0.002, "open", "A little: ER Dyn. + Comp. loses 0.4 points a task"),
+        (0.03, "bad", "Yes: ER Dyn. + Comp. loses 5.4 points on average"),
+        (0.002, "open", "A little: ER Dyn. + Comp. loses 0.4 points on average"),
         (0.0, "good", "Nothing measurable by ER Dyn. + Comp.: 0.0 points"),
-        (-0.01, "good", "No: ER Dyn. + Comp. gains 1.8 points a task"),
+        (-0.01, "good", "No: ER Dyn. + Comp. gains 1.8 points on average"),
     ],
 )
 def test_forgetting(tmp_path, lost, tone, begins):
@@ -254,14 +254,14 @@ def test_parts_are_compared_with_the_reference_that_they_vary(tmp_path):
     assert set(told) == {
         ("algorithm", "Dyn. + Comp.", "Compositional"),
         ("adaptation", "ER", "NFT"),
-        ("replay_size", "as usual", "1"),
+        ("replay_size", "the usual value", "1"),
     }
     naive = told["adaptation", "ER", "NFT"].test
     differences = [-5 + 100 * (a - b) for a, b in zip((0.0, 0.001, 0.0, 0.002), NOISE, strict=False)]
     assert naive.mean == pytest.approx(np.mean(differences))
     ps = [stats.ttest_1samp(differences, 0.0).pvalue]
     assert naive.p == pytest.approx(3 * ps[0])  # the smallest of three, by Holm's method
-    assert told["replay_size", "as usual", "1"].test.p > 0.05
+    assert told["replay_size", "the usual value", "1"].test.p > 0.05
     assert len(ablation(contents_of(tmp_path)).rows) == 3
 
 

@@ -79,7 +79,7 @@ def _parts(group: Group) -> dict[str, Any]:
 
 def _shown(part: str, value: Any) -> str:
     if value is None:
-        return "as usual"
+        return "the usual value"
     names = {"adaptation": BASES, "algorithm": ALGORITHMS}.get(part, {})
     return names.get(str(value), str(value))
 

@@ -17,7 +17,7 @@ from piaget.report import metrics
 from piaget.report.contents import Contents
 from piaget.report.groups import Group
 from piaget.report.statistics import LEAST, LEVEL, Tested, detectable, least_signed_rank, tested, verdict
-from piaget.report.wording import amount, counted, interval, listed, p_value, score
+from piaget.report.wording import amount, counted, interval, listed, p_value, score, sentence
 
 GOOD, BAD, OPEN = "good", "bad", "open"  # how an answer reads: reassuring, a warning, not decided
 SHARED = 2  # tasks that need a component, for it to be reused
@@ -149,7 +149,8 @@ class _Stream:
         (group, *_), (second, mean, error), *_ = self.ranked
         lead, next_one = self.lead(group, second), f"{second.label} ({score(second, mean, error)})"
         if lead is None:
-            return f"Next is {next_one}. Not tested: {self._seeds(group)}."
+            ours, theirs = (one.of(self.contents.final).keys() for one in (group, second))
+            return f"Next is {next_one}. Not tested: {counted(len(ours & theirs), 'common seed')}."
         return (
             f"{amount(group, lead.mean, signed=True)} over {next_one}: 95 % interval "
             f"{interval(group, lead)}, {p_value(lead.p)}, {counted(lead.seeds, 'seed')}."
@@ -162,7 +163,7 @@ class _Stream:
         others, labels = len(self.ranked) - 1, [rival.label for rival in rivals]
         lines = []
         if rivals and others > 1:
-            lines.append(f"Not told apart from it: {listed(labels, MOST_NAMED)}.")
+            lines.append(sentence(f"Not told apart from it: {listed(labels, MOST_NAMED)}"))
         elif others > 1:
             lines.append(f"Better than each of the {others} others.")
         pairs = f", corrected for {counted(len(self.tests), 'pair')} of methods (Holm)"
@@ -191,9 +192,10 @@ class _Stream:
         if test is not None:
             sure = f"{p_value(test.p)}, {counted(test.seeds, 'seed')}"
             basis = f"95 % interval {interval(group, test)}, {sure}."
+        over = "" if test is None else "; t-test over seeds"
         evidence = [
             "Change of a task's score from right after it was learned to the end, mean over all tasks but "
-            "the last; t-test over seeds."
+            f"the last{over}."
         ]
         evidence += [line for line in (self._worst_task(group), self._most_forgetful(changes)) if line]
         links = (("forgetting", "figure"), ("table-transfer", "table"))
@@ -206,10 +208,10 @@ class _Stream:
             tone = GOOD if test is not None else OPEN
             return tone, f"Nothing measurable by {group.label}: {amount(group, mean, signed=True)}"
         if mean > 0:
-            return GOOD if certain else OPEN, f"No: {group.label} gains {size} a task"
+            return GOOD if certain else OPEN, f"No: {group.label} gains {size} on average"
         little = abs(mean) < LITTLE * self.ranked[0][1]
         word, tone = ("A little", OPEN) if little else ("Yes", BAD if certain else OPEN)
-        return tone, f"{word}: {group.label} loses {size} a task"
+        return tone, f"{word}: {group.label} loses {size} on average"
 
     def _worst_task(self, group: Group) -> str:
         lines = pd.concat([self.contents.of(name, metrics.by_task) for name in group.names])
@@ -254,7 +256,7 @@ class _Stream:
         basis = f"The most needed one serves {most:.1f} of {tasks:.0f} tasks, {seeds}."
         basis = basis if leads else f"In {group.label}, the best with components. {basis}"
         evidence = [
-            f"Means over the seeds of {group.label}. The least needed component serves {least:.1f}. A task "
+            f"The least needed component serves {least:.1f}; numbers are means over seeds. A task "
             f"needs a component if its score is more than {100 * metrics.DROP:.0f} % worse without it."
         ]
         tried = self.contents.compute(metrics.candidates)

@@ -47,6 +47,11 @@ def listed(names: Sequence[str], most: int | None = None) -> str:
     return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 
+def sentence(text: str) -> str:
+    """With a full stop, unless a name at its end has one."""
+    return text if text.endswith(".") else f"{text}."
+
+
 def _number(value: float, digits: int, signed: bool) -> str:
     text = f"{abs(value):.{digits}f}"
     if float(text) == 0:

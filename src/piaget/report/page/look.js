@@ -9,7 +9,7 @@ function keyFigures() {
   const number = (key) => new Set(runs.map((run) => run[key])).size;
   const facts = [
     ["runs", done === runs.length ? `${runs.length}` : `${done} of ${runs.length} done`],
-    ["streams", `${number("stream")}`], ["methods", `${number("method")}`], ["seeds", `${number("seed")}`],
+    ...["stream", "method", "seed"].map((key) => [number(key) === 1 ? key : `${key}s`, `${number(key)}`]),
     ["time of all runs", report.total_time], ["most memory", report.most_memory],
   ].filter(([, value]) => value);
   return element("dl", { class: "facts row" }, ...facts.map(([name, value]) =>

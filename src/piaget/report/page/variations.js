@@ -5,7 +5,7 @@ function variationPanel({ s, lines }, width) {
   const digits = digitsOf(s);
   const reference = labelOf(lines[0].reference);
   const narrow = width < 560;
-  const nameOf = ({ part: what, usual, other }) => `${what}: ${other}, not ${usual}`;
+  const nameOf = ({ part: what, usual, other }) => `${what}: ${other} instead of ${usual}`;
   const left = narrow ? 8 : Math.min(widest(lines.map(nameOf)), 0.45 * width) + 12;
   const row = narrow ? 44 : 26;
   const chart = new Chart(
