@@ -59,7 +59,7 @@ TRIES = 20_000  # draws of a combination
 
 
 def _thick(x: np.ndarray) -> np.ndarray:
-    """Each pixel as bright as the brightest of itself, its right, its lower, and its lower right neighbour."""
+    """Each pixel as bright as the brightest of a block of four: it, the next one, and the two below."""
     padded = np.pad(x, [(0, 0)] * (x.ndim - 2) + [(0, 1), (0, 1)])
     shifted = (padded[..., i : i + x.shape[-2], j : j + x.shape[-1]] for i in (0, 1) for j in (0, 1))
     return np.maximum.reduce(list(shifted))
