@@ -118,8 +118,8 @@ class State:
             return still
 
     def _learning(self) -> list[str]:
-        """The tasks whose records may change. All others are replaced, if ever: with hundreds of tasks, copies
-        of all records would take longer than a short epoch."""
+        """The tasks whose records may change. All others are replaced, if ever: with hundreds of tasks, to
+        copy every record would take longer than a short epoch."""
         return [] if self.progress is None else [*self.progress.tasks, *self.past_moments]
 
     def restore(self, snapshot: State) -> None:

@@ -352,7 +352,7 @@ class Keeper:
         return due
 
     def worthwhile(self) -> bool:
-        """After a task: is it to be kept? Not if that took longer than the task: it takes longer with each."""
+        """After a task: is it to be kept? Of hundreds of short ones, keeping each would take longest."""
         return time.monotonic() - self.last >= self.cost / self.TASK_SHARE
 
     def write(self) -> None:
