@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -31,7 +32,7 @@ class TaskData:
 @dataclass(frozen=True, eq=False)
 class Stage:
     """Who learns, on what, for how long. The engine reads the state when it begins, and draws from its
-    generator; it changes nothing else."""
+    generator; it changes nothing else. What is asked for every past task is looked up once."""
 
     kind: StageKind
     settings: Settings
@@ -54,7 +55,7 @@ class Stage:
         """Each batch is used once a pass; True: with the candidate hidden."""
         return self.settings.algorithm.expansion.passes if self.candidate else (False,)
 
-    @property
+    @cached_property
     def trained(self) -> tuple[Role, ...]:
         """The groups of parameters that learn, as far as the method has them."""
         encoder, decoder = self.settings.encoder, self.settings.decoder
@@ -81,7 +82,7 @@ class Stage:
         """Does an encoder learn: of the current task, of past ones, or of all? Then each step encodes."""
         return any(role in self.trained for role in ("encoder", "past encoder", "shared encoder"))
 
-    @property
+    @cached_property
     def samples(self) -> list[Stored]:
         """The stored samples that take part."""
         if not self.kind.adapts:
@@ -110,7 +111,12 @@ class Stage:
 
     def past(self, stored: Stored) -> TaskRecord:
         """Whose samples these are."""
-        return list(self.state.records.values())[stored.task]
+        return self._records[stored.task]
+
+    @cached_property
+    def _records(self) -> list[TaskRecord]:
+        """Of all tasks, by their places."""
+        return list(self.state.records.values())
 
     def past_features(self, stored: Stored) -> Tensor | None:
         """The features that a past task's encoder learns from, if not from all."""

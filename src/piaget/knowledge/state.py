@@ -146,11 +146,15 @@ class State:
             still.generator = torch.Generator()
             still.generator.set_state(self.generator.get_state())
             still.records, still.pending = dict(self.records), dict(self.pending)
-            if self.progress is not None:  # only records of tasks that learn change
-                learning = [*self.progress.tasks, *self.past_moments]
-                still.records |= {name: copy.copy(self.records[name]) for name in learning}
+            if self.progress is not None:
+                still.records |= {name: copy.copy(self.records[name]) for name in self._learning()}
                 still.progress = replace(self.progress, moments=dict(self.progress.moments))
             return still
+
+    def _learning(self) -> list[str]:
+        """The tasks whose records may change. All others are replaced, if ever: with hundreds of tasks, to
+        copy every record would take longer than a short epoch."""
+        return [] if self.progress is None else [*self.progress.tasks, *self.past_moments]
 
     def restore(self, snapshot: State) -> None:
         """Puts everything back to what it was."""
@@ -265,7 +269,8 @@ class State:
     @contextmanager
     def _restored_after_errors(self) -> Iterator[None]:
         """Tensors in the state are replaced, never written into; so shallow copies are enough."""
-        kept: list[tuple[Any, Any]] = [(x, dict(vars(x))) for x in (self, *self.records.values())]
+        changing = (self, *(self.records[name] for name in self._learning()))
+        kept: list[tuple[Any, Any]] = [(x, dict(vars(x))) for x in changing]
         inner: list[tuple[Any, Any]] = [(d, dict(d)) for d in (self.records, self.pending)]
         if self.progress is not None:
             kept.append((self.progress, dict(vars(self.progress))))

@@ -80,6 +80,7 @@ class Watch:
             self._check(task)
         self.rows: list[Row] = []
         self._kept: dict[tuple[str, str], Encoded] = {}  # of tasks whose encoder does not change any more
+        self._kept_bytes = 0
 
     def _check(self, task: Task) -> None:
         """Is it the task that was learned?"""
@@ -249,7 +250,7 @@ class Watch:
         busy = self.state.progress.tasks if self.state.progress is not None else []
         encoder, goes_on = self.settings.encoder, "past encoder" in self.settings.past_roles
         constant = not encoder.learns or (not encoder.shared and not goes_on and name not in busy)
-        size = sum(e.h.numel() * e.h.element_size() for e in [*self._kept.values(), encoded])
+        size = self._kept_bytes + encoded.h.numel() * encoded.h.element_size()
         if constant and size <= KEPT:
-            self._kept[name, split] = encoded
+            self._kept[name, split], self._kept_bytes = encoded, size
         return encoded
