@@ -174,8 +174,8 @@ _HOMES = {
     "method.consolidation": "KroneckerEWC MergedEWC",
     "method.encoders": "Decoder Encoder LinearDecoder LinearEncoder NoDecoder NoEncoder",
     "method.expansion": "ComponentDropout Evidence Expansion McNemar NoExpansion",
-    "method.optimizer": "SGD Adam AdaptationCosine BestEpoch ConstantRate CosineRate KeptEpoch LastEpoch Moment "
-    "NeverStop Optimizer Patience RateSchedule StopRule ValidationScores",
+    "method.optimizer": "SGD Adam AdaptationCosine BestEpoch ConstantRate CosineRate KeptEpoch LastEpoch "
+    "Moment NeverStop Optimizer Patience RateSchedule StopRule ValidationScores",
     "method.reduction": "Change NoReduction PruneAndMerge Reduction",
     "method.replay": "AGEM DERPlusPlus DilutedReplay Replay SampleMemory",
     "method.schedule": "Joint Schedule Staged StageKind",
