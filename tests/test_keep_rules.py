@@ -14,8 +14,8 @@ def evidence(mended, spoilt, right=0, wrong=0):
     neither way."""
     with_candidate = [1.0] * mended + [-1.0] * spoilt + [1.0] * right + [-1.0] * wrong
     without = [-1.0] * mended + [1.0] * spoilt + [1.0] * right + [-1.0] * wrong
-    outputs = (torch.tensor(values)[:, None] for values in (with_candidate, without))
-    return piaget.Evidence("binary", *outputs, torch.ones(len(without), dtype=torch.int64))
+    new, old = (torch.tensor(values)[:, None] for values in (with_candidate, without))
+    return piaget.Evidence("binary", new, old, torch.ones(len(without), dtype=torch.int64))
 
 
 @pytest.mark.parametrize("throws", [1, 2, 7, 50, 1001, 20_000])
@@ -58,8 +58,8 @@ def test_of_regressions_signs_of_paired_errors_count():
     noise = torch.randn(60, generator=generator, dtype=torch.float64)
 
     def case(with_candidate, without):
-        outputs = ((values + error)[:, None] for error in (with_candidate, without))
-        return piaget.Evidence("regression", *outputs, values)
+        new, old = ((values + error)[:, None] for error in (with_candidate, without))
+        return piaget.Evidence("regression", new, old, values)
 
     assert piaget.McNemar().keeps(case(0.9 * noise, noise))
     assert not piaget.McNemar().keeps(case(noise, 0.9 * noise))

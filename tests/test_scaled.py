@@ -108,8 +108,8 @@ def test_fresh_ones_give_the_inner_structures_outputs():
     own = {n: torch.zeros_like(t) if n != "logits" else t for n, t in record.params.structure.items()}
     plain = piaget.Learner("soft-ordering", **SMALL, width=8).model
     x, visible = torch.linspace(-1, 1, 30, dtype=torch.float64).view(5, 6), record.visible(state.k)
-    task = TaskParams(record.params.encoder, own, record.params.decoder)
-    params = Params(state.components, task, SharedParams({}, {}))
+    whole = TaskParams(record.params.encoder, own, record.params.decoder)
+    params = Params(state.components, whole, SharedParams({}, {}))
     assert torch.equal(model.outputs(params, x, visible), plain.outputs(params, x, visible))
 
 

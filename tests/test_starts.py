@@ -118,7 +118,7 @@ def test_the_winner_is_the_one_of_a_plain_search():
 def test_structures_between_two(structure):
     """At share 0 as drawn; near 1 as the past task's, where that knew components; always able to learn."""
     linear = structure == "linear"
-    sizes = {} if linear else {"width": 5}
+    sizes: dict[str, Any] = {} if linear else {"width": 5}
     part = piaget.Learner(structure, **sizes).settings.structure
     kind: piaget.Components = piaget.Linear() if linear else piaget.Dense(5)
     generator = torch.Generator().manual_seed(0)
