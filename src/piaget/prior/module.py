@@ -28,6 +28,7 @@ class TaskAnswers(nn.Module):
         self.regression = known.form.kind == "regression"
         self.mean, self.covariance = _kept(belief.mean), _kept(belief.covariance)
         self.frame = nn.ParameterList([_kept(part) for part in known.standard_frame])
+        self.reach = known.reach
         self.trees = None if known.correction is None else Trees(known.correction)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -36,9 +37,11 @@ class TaskAnswers(nn.Module):
         out = features @ self.mean.mT
         if not self.regression:
             out = moderated(out, spread_of(features, self.covariance))
+        out = out.clamp(*self.reach)
         if self.trees is not None:
             level = self.mean[:, 0].expand_as(out)
             out = out + self.trees(torch.cat([x.float().double(), out, level], 1))
+            out = out.clamp(*self.reach)
         if self.regression:
             return frame.origin + frame.unit * out[:, 0]
         p = chances(out)
