@@ -20,7 +20,7 @@ from piaget.prior.evidence import Components, Scales, components_of
 from piaget.prior.features import Frame, Standard
 from piaget.prior.gaussian import Inference, Posterior, infer, task_posterior
 from piaget.prior.likelihoods import Likelihoods, Noise, label_terms, value_terms
-from piaget.prior.records import Record, standardised
+from piaget.prior.records import Labels, Record, added, standardised
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,11 @@ class Knowledge:
     def rows(self) -> int:
         """How many rows were learned from, in all."""
         return sum(record.n for record in self.records.values())
+
+    @property
+    def class_counts(self) -> Tensor:
+        """How many rows of each class were learned from: (classes,)."""
+        return added([r.counts for r in self.records.values() if isinstance(r, Labels)], self.form.classes)
 
     @property
     def begun(self) -> tuple[Frame, Standard, Scales]:
