@@ -189,7 +189,7 @@ def test_one_metric_only(stream, learner):
         learner.evaluate(stream, metric="rmse")
 
 
-# --- through the command line --------------------------------------------------------------------------------
+# --- through the command line -------------------------------------------------------------------------------
 
 
 def test_the_command_line(tmp_path, capsys):
