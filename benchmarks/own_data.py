@@ -151,8 +151,8 @@ Found = dict[Case, dict[str, dict[int, float]]]  # scores by model and seed
 
 
 def cases(results: Results, metrics: tuple[str, ...] = ("rmse", "log-loss")) -> Found:
-    """Sorted; of seeds that all models have which have any. Where groups have no more rows than a smaller size
-    asks for, the larger one is left out: it is the same."""
+    """Sorted; of seeds that all models have which have any. Where groups have no more rows than a smaller
+    size asks for, the larger one is left out: it is the same."""
     found: Found = defaultdict(lambda: defaultdict(dict))
     for name, one in results.items():
         data, size, seed, model = name.split("|")
@@ -245,9 +245,9 @@ def counts(found: Found) -> str:
     return (
         f"Of {len(several)} cases (a set and a size, with 2 seeds or more), piaget is the best or within two "
         f"standard errors of the best simple model in {not_worse}, better by more than two in "
-        f"{verdicts['better']}, worse by more than two in {verdicts['worse']}{f' ({worse})' * bool(worse)}. By "
-        f"log-loss alone, not worse in {good} of {len(losses)}. With {FEW} rows or fewer, it is ahead of the best "
-        f"simple model in the mean of sizes and seeds on {ahead} of {len(means)} sets."
+        f"{verdicts['better']}, worse by more than two in {verdicts['worse']}{f' ({worse})' * bool(worse)}. "
+        f"By log-loss alone, not worse in {good} of {len(losses)}. With {FEW} rows or fewer, it is ahead of "
+        f"the best simple model in the mean of sizes and seeds on {ahead} of {len(means)} sets."
     )
 
 
