@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from piaget import prior
 from piaget.data.arrays import as_labels
@@ -157,6 +157,12 @@ class PriorAnswers(ABC):
         if said is None:
             raise SettingError("the tasks are regressions: they have values, no probabilities (interval)")
         return said if isinstance(x, Tensor) else said.numpy()
+
+    def module(self, task: str | Task) -> nn.Module:
+        """A plain module, from inputs (n, *shape) to what `predict_proba` says, or to a regression's values:
+        with copies of all that it needs, in 64 bits, to be exported and served without the rest. Of a task
+        that is not known: by what tasks have in common, with a note. (`class_weight` is not in it.)"""
+        return prior.module(self.known, self._name(task), self.common.divisor)
 
     def interval(self, x: Any, task: str | Task, level: float = 0.9) -> tuple[Any, Any]:
         """Between which values a new measurement lies, with the probability `level`: low (n,), high (n,)."""

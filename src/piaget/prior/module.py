@@ -13,17 +13,18 @@ from piaget.prior.knowledge import Knowledge
 from piaget.prior.labels import chances
 
 
-def module(known: Knowledge, task: str | None) -> nn.Module:
-    """From inputs (n, inputs) to `probabilities` (n, classes), or to the mean of `values` (n,), of a task; of
-    one that is not known: the prior's."""
-    return TaskAnswers(known, task).eval()
+def module(known: Knowledge, task: str | None, divisor: float = 1.0) -> nn.Module:
+    """From inputs (n, ...) to `probabilities` (n, classes), or to the mean of `values` (n,), of a task; of
+    one that is not known: the prior's. Whole numbers are divided by `divisor` first."""
+    return TaskAnswers(known, task, divisor).eval()
 
 
 class TaskAnswers(nn.Module):
     """A task's weights, what is not known of them, and the trees that correct them. In 64 bits."""
 
-    def __init__(self, known: Knowledge, task: str | None) -> None:
+    def __init__(self, known: Knowledge, task: str | None, divisor: float) -> None:
         super().__init__()
+        self.divisor = divisor
         belief = known.posterior(task if task in known.records else None)
         self.regression = known.form.kind == "regression"
         self.mean, self.covariance = _kept(belief.mean), _kept(belief.covariance)
@@ -32,6 +33,9 @@ class TaskAnswers(nn.Module):
         self.trees = None if known.correction is None else Trees(known.correction)
 
     def forward(self, x: Tensor) -> Tensor:
+        x = x.flatten(1)
+        if self.divisor != 1 and not x.is_floating_point():
+            x = x.double() / self.divisor
         frame = Frame(*self.frame)
         features = frame.features(x)
         out = features @ self.mean.mT
