@@ -188,6 +188,16 @@ interface OwnGroupData {
   positives: number | null;
   scores: Record<string, GroupScoreData>;
 }
+interface ClassData {
+  name: string;
+  rows: number;
+  answered: number;
+  precision: number | null;
+  recall: number | null;
+  f1: number | null;
+  auc: number | null;
+  weight: number;
+}
 interface BinData {
   predicted: number;
   observed: number;
@@ -236,6 +246,7 @@ interface OwnRunData {
   metrics: (MetricData)[];
   models: (ModelData)[];
   groups: (OwnGroupData)[];
+  classes: (ClassData)[];
   bins: (BinData)[];
   calibration_error: number | null;
   coverage: (CoverageData)[];

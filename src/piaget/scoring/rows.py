@@ -69,6 +69,9 @@ SIMPLE = {
     "boosting": "boosted trees, with the group as a feature",
 }
 
+# Scores of one class against all others: "recall of yes".
+BY_CLASS = ("precision", "recall", "f1", "auc")
+
 # All metrics but those that an adaptation of one's own counts. `{}` stands for a score.
 METRICS = (
     *SCORES,
@@ -96,6 +99,7 @@ METRICS = (
     EXPLAINED,
     USUALLY,
     *(f"{{}} by {model}" for model in SIMPLE),  # the score of a simple model, beside a learner's
+    *(f"{score} of {{}}" for score in BY_CLASS),  # here, it stands for a class
 )
 
 
