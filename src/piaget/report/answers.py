@@ -25,6 +25,9 @@ LITTLE = 0.01  # of the score: what is lost and called a little
 MOST_NAMED = 3  # methods, in a sentence
 
 
+Links = tuple[tuple[str, str], ...]
+
+
 @dataclass(frozen=True)
 class Answer:
     """A question, its answer in a few words, what it rests on in one line, and more of that; `links`: (place
@@ -35,7 +38,7 @@ class Answer:
     headline: str
     basis: str
     evidence: tuple[str, ...]
-    links: tuple[tuple[str, str], ...]
+    links: Links
 
 
 @dataclass(frozen=True)
@@ -129,7 +132,7 @@ class _Stream:
     def best(self) -> Answer:
         group, mean, error = self.ranked[0]
         value = score(group, mean, error)
-        links = (("performance", "figure"), ("table-final", "table"))
+        links: Links = (("performance", "figure"), ("table-final", "table"))
         if len(self.ranked) == 1:
             basis = f"The only method, with {self._seeds(group)}: nothing to compare it with."
             return Answer("How good is it?", OPEN, f"{group.label}: {value}", basis, (*self._paper(),), links)

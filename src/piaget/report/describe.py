@@ -6,7 +6,6 @@ import datetime
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from piaget.report.contents import Contents, filled, mean_use
 from piaget.report.explorer import rounded
 from piaget.report.forms import Cell, Table
 from piaget.report.groups import Group
+from piaget.report.lives import Life
 from piaget.report.reading import ReportedRun
 from piaget.report.statistics import LEVEL, spread
 from piaget.report.tables import cost_cells
@@ -133,7 +133,7 @@ class Describer:
             after=_after(contents.of(run.name, metrics.after), len(tasks), group.unit),
             structures=[np.round(weights.get(task, []), 3).tolist() for task in tasks] if weights else [],
             uses=[mean_use(weights[task]).round(EXACT).tolist() if task in weights else [] for task in tasks],
-            lives=[data.LifeData(**asdict(life)) for life in contents.lives(run.name, tasks, size)],
+            lives=[_life(life) for life in contents.lives(run.name, tasks, size)],
             threshold=run.threshold,
             candidates=self.candidates(run.name, tasks, group.unit),
             reused=self.reused(run.name, tasks),
@@ -265,6 +265,10 @@ def _today() -> datetime.date:
     if not given.isdecimal():
         return datetime.date.today()
     return datetime.datetime.fromtimestamp(int(given), datetime.UTC).date()
+
+
+def _life(life: Life) -> data.LifeData:
+    return data.LifeData(born=life.born, left=life.left, into=life.into, component=life.component)
 
 
 def _cell_data(cell: Cell) -> data.CellData:

@@ -13,7 +13,7 @@ MINUS, SPACE = "\u2212", "\u00a0"  # lines are not broken at the latter
 
 def score(group: Group, mean: float, error: float = math.nan) -> str:
     """92.5 ± 0.6 %, or rmse 9.92 ± 0.40."""
-    spread = "" if math.isnan(error) else f" ±{SPACE}{error:.{group.digits}f}"
+    spread = "" if math.isnan(error) else f"{SPACE}±{SPACE}{error:.{group.digits}f}"
     text = f"{mean:.{group.digits}f}{spread}"
     return f"{text}{SPACE}%" if group.metric == "accuracy" else f"{group.metric} {text}"
 
