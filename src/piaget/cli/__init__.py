@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from piaget import __version__
 from piaget.cli import bench, collect, data, export, life, listing, predict, report, resume, run, sweep
 
 
@@ -18,6 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="piaget", description="Lifelong learning of compositional structures."
     )
+    parser.add_argument("--version", action="version", version=f"piaget {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for command in (run, life, sweep, resume, report, collect, predict, listing, export, data, bench):
         command.add(commands)
