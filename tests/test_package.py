@@ -46,7 +46,7 @@ def built(tmp_path_factory):
 
 
 def installed(archive, folder):
-    """The Python of a new environment, with this archive and what is installed here, but no piaget of here."""
+    """The Python of a new environment, with this archive and what is installed here except piaget."""
     run(sys.executable, "-m", "venv", "--without-pip", folder, cwd=archive.parent)
     (site,) = folder.glob("lib/python*/site-packages")
     here = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
