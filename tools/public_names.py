@@ -3,8 +3,8 @@
     python -m tools.public_names            # compare with tests/public_names.txt: what is gone, what is new
     python -m tools.public_names --write    # write them there
 
-Names: all that `piaget.__all__`, `piaget.streams.__all__`, `piaget.lab.__all__` and `piaget.sklearn.__all__` list, with public
-methods and fields of classes, and parameters of what can be called; and the commands, with their flags.
+Names: all that `__all__` of piaget, piaget.streams, piaget.lab and piaget.sklearn lists, with public methods
+and fields of classes, and parameters of what can be called; and the commands, with their flags.
 """
 
 from __future__ import annotations
