@@ -181,7 +181,7 @@ def test_a_real_benchmark():
         )
     stream = from_avalanche(benchmark)
     assert len(stream) == 3
-    seen = []
+    seen: list[Any] = []
     for task, experience in zip(stream, benchmark.train_stream, strict=True):
         labels = labels_of(task) if task.labels else (0, 1)
         assert set(labels) == set(experience.classes_in_this_experience)

@@ -137,7 +137,7 @@ def test_numbers_and_arrays():
     assert len({task.scaling.center for task in regression}) == 1  # by the samples of all tasks
     for task in regression:
         mine = {
-            tuple(np.float32(x).tolist()): y
+            tuple(x.float().tolist()): y
             for _, s in task.splits()
             for x, y in zip(s.x, s.y.tolist(), strict=True)
         }

@@ -23,7 +23,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-# Learning against the plain implementation, every part, cohorts, files (of older versions, too), compiled steps.
+# Learning against the plain implementation, every part, cohorts, files of older versions, compiled steps.
 CORE = ("equivalence", "conformance", "learner", "cohort", "storage", "older_versions", "tasks", "compiled")
 TESTING = ("pytest>=8", "hypothesis>=6", "pytest-xdist>=3.6", "scikit-learn>=1.6")
 
