@@ -15,11 +15,12 @@ def test_public_names_are_those_of_the_list():
 def test_the_list_has_what_it_should():
     text = FILE.read_text(encoding="utf-8")
     for line in (
-        "piaget.Learner.learn(task, ",
-        "piaget.Replay(size=)",
-        "piaget.streams.from_table(table, *, group=, ",
-        "piaget.streams.from_avalanche(benchmark, *, ",
-        "piaget.lab.compare(",
+        "piaget.Learner.learn\n",
+        "piaget.Learner.learn(1 task)\n",
+        "piaget.Learner(1 structure=)\n",
+        "piaget.streams.from_table(group=)\n",
+        "piaget.streams.from_avalanche(1 benchmark)\n",
+        "piaget.lab.compare\n",
         "piaget.Task.scaling",
         "$ piaget run --epochs",
         "$ piaget data fetch",

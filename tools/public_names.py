@@ -33,14 +33,15 @@ def names() -> list[str]:
 
 
 def _of(path: str, value: Any) -> Iterator[str]:
+    yield path
     if not callable(value) or not hasattr(value, "__module__"):
-        yield path
         return
-    yield f"{path}{_parameters(value)}"
+    yield from _parameters(path, value)
     if inspect.isclass(value):
         for name, member in inspect.getmembers(value):
             if not name.startswith("_") and _is_ours(value, name):
-                yield f"{path}.{name}{_parameters(member) if callable(member) else ''}"
+                yield f"{path}.{name}"
+                yield from _parameters(f"{path}.{name}", member) if callable(member) else ()
         if dataclasses.is_dataclass(value):
             yield from (f"{path}.{field.name}" for field in dataclasses.fields(value) if field.name[0] != "_")
 
@@ -51,27 +52,18 @@ def _is_ours(kind: type, name: str) -> bool:
     return bool(owners) and owners[0].__module__.split(".")[0] == "piaget"
 
 
-def _parameters(value: Any) -> str:
-    """(a, *, b=): with = for those that may be left out."""
+def _parameters(path: str, value: Any) -> Iterator[str]:
+    """path(1 a), path(b=): with its place, if it can be given without its name; with =, if it can be left out."""
     try:
         parameters = list(inspect.signature(value).parameters.values())
     except (TypeError, ValueError):
-        return ""
-    shown, starred = [], False
-    for one in parameters:
-        if one.name in ("self", "cls") or one.name.startswith("_"):
-            continue
-        if one.kind == one.VAR_POSITIONAL:
-            starred = True
-            shown.append(f"*{one.name}")
-        elif one.kind == one.VAR_KEYWORD:
-            shown.append(f"**{one.name}")
-        else:
-            if one.kind == one.KEYWORD_ONLY and not starred:
-                starred = True
-                shown.append("*")
-            shown.append(one.name + "=" * (one.default is not one.empty))
-    return f"({', '.join(shown)})"
+        return
+    named = [one for one in parameters if one.name not in ("self", "cls") and not one.name.startswith("_")]
+    for place, one in enumerate(named, 1):
+        stars = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
+        by_place = f"{place} " if one.kind == one.POSITIONAL_OR_KEYWORD else ""
+        optional = "=" if one.default is not one.empty and not stars else ""
+        yield f"{path}({by_place}{stars}{one.name}{optional})"
 
 
 def _of_command_line() -> Iterator[str]:

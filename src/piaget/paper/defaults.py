@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from piaget.method.choices import STAGED
+from piaget.method.choices import STAGED, STORING
 
 LINEAR: dict[str, Any] = {"structure": "linear"}
 FIXED: dict[str, Any] = {"encoder": "fixed"}
@@ -70,7 +70,7 @@ def settings_of(
     if (structure == "linear") != (structure_of(stream) == "linear"):
         return {}
     drop: set[str] = set()
-    if adaptation not in ("er", "er-diluted"):
+    if adaptation not in STORING:
         drop.add("replay_size")
     if algorithm not in STAGED or "epochs" in chosen or "schedule" in chosen:
         drop.add("adapt_every")

@@ -57,6 +57,7 @@ STREAMS = {
             for held, last in HELD_OUT.items()
         ),
         Named("digits", "pairs of digits of 8 x 8 pixels: small and real", 10, "digits"),
+        Named("grids", "glyphs in four cells: combinations of known factors, of any number", 120, "grids"),
         Named("landmine", "mines or clutter in a field", 29, "landmine", (sources.LANDMINE,)),
         Named("schools", "exam scores of a school's students", 139, "schools", (sources.SCHOOLS,)),
         Named("fera", "an action unit of a person's face", 21, "fera", (sources.FERA,)),

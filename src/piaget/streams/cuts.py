@@ -19,6 +19,14 @@ PARTS = ("train", "validation", "test")
 MOST_TASKS = 100_000  # drawn from classes that may be used again
 
 
+def check_tasks(tasks: int | None) -> int:
+    """How many tasks there are to be, where there may be any number."""
+    tasks = check_count("tasks", tasks)
+    if tasks > MOST_TASKS:
+        raise SettingError(f"tasks={tasks}; expected at most {MOST_TASKS:,}")
+    return tasks
+
+
 def draw_classes(
     rng: np.random.Generator, classes: int, per_task: int, tasks: int | None, *, reuse: bool
 ) -> list[list[int]]:
@@ -30,10 +38,7 @@ def draw_classes(
     if per_task < 2 or per_task > classes:
         raise SettingError(f"{per_task} classes a task; expected 2 to {classes}")
     if reuse:
-        tasks = check_count("tasks", tasks)
-        if tasks > MOST_TASKS:
-            raise SettingError(f"tasks={tasks}; expected at most {MOST_TASKS:,}")
-        return [rng.choice(classes, per_task, replace=False).tolist() for _ in range(tasks)]
+        return [rng.choice(classes, per_task, replace=False).tolist() for _ in range(check_tasks(tasks))]
     most = classes // per_task
     tasks = most if tasks is None else check_count("tasks", tasks)
     if tasks > most:
