@@ -158,7 +158,9 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
         stream as stream,
     )
 
-__version__ = "0.1.0"
+__version__ = (
+    "0.2.0.dev0"  # here alone: pyproject.toml takes it from here; docs/versions.md says what it means
+)
 
 _HOMES = {
     "data.tasks": "Split Stream Task",

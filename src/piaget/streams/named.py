@@ -53,20 +53,33 @@ def generator(name: str, seed: int) -> np.random.Generator:
 def of_classes(
     name: str, seed: int, data: Labelled, tasks: int, per_task: int, reuse: bool, train_size: int | None
 ) -> LazyStream:
-    """The standard test part; of the standard training part, 80 % for training and 20 % for validation.
-
-    Divided once for the whole stream: no sample is for training in one task and for validation in
-    another.
-    """
+    """Tasks of classes that are drawn; divided as by `of_class_lists`."""
     rng = generator(name, seed)
-    train, validation, _ = divide(rng, len(data.train_y), (0.8, 0.2, 0))
+    parts = _standard_parts(rng, data)
     classes = draw_classes(rng, len(data.names), per_task, tasks, reuse=reuse)
-    parts = (
+    return _of_parts(name, seed, parts, classes, data.names, train_size)
+
+
+def of_class_lists(
+    name: str, seed: int, data: Labelled, classes: list[list[int]], train_size: int | None
+) -> LazyStream:
+    """Tasks of these classes.
+
+    The standard test part is for test; of the standard training part, 80 % are for training and 20 % for
+    validation. It is divided once for the whole stream: no sample is for training in one task and for
+    validation in another.
+    """
+    parts = _standard_parts(generator(name, seed), data)
+    return _of_parts(name, seed, parts, classes, data.names, train_size)
+
+
+def _standard_parts(rng: np.random.Generator, data: Labelled) -> Parts:
+    train, validation, _ = divide(rng, len(data.train_y), (0.8, 0.2, 0))
+    return (
         Part(data.train_x, data.train_y, train),
         Part(data.train_x, data.train_y, validation),
         Part(data.test_x, data.test_y, np.arange(len(data.test_y))),
     )
-    return _of_parts(name, seed, parts, classes, data.names, train_size)
 
 
 def _of_parts(
