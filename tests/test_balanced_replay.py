@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any, cast
 
 import pytest
 import torch
@@ -151,7 +152,7 @@ def test_more_stored_samples_are_heard_where_the_task_is_large():
 def test_mistakes():
     for wrong in (0, 1, -0.5, 2, "half", float("nan")):
         with pytest.raises(piaget.SettingError, match=r"share=.*: expected a number above 0 and below 1"):
-            piaget.Replay(share=wrong)
+            piaget.Replay(share=cast(Any, wrong))
     with pytest.raises(piaget.SettingError, match=r"batch_size=1 with share=0\.5"):
         piaget.Learner(replay_share=0.5, batch_size=1)
     with pytest.raises(piaget.SettingError, match="replay_share is not a setting of KroneckerEWC"):

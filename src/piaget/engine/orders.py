@@ -21,7 +21,7 @@ from piaget.method.trees import resize, rounded
 class Order(NamedTuple):
     """The rows of an epoch: S batches of B places, of which the first ones are filled."""
 
-    index: Tensor  # (S, B)
+    rows: Tensor  # (S, B)
     weight: Tensor  # (S, B) bool: False for padding
 
 
