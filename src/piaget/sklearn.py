@@ -46,6 +46,7 @@ except ImportError as error:
         "piaget.sklearn needs scikit-learn 1.6 or later: pip install 'piaget[sklearn]'"
     ) from error
 
+__all__ = ["LifelongClassifier", "LifelongRegressor"]
 ALL = ""  # the name of the only group, where there are none
 
 
