@@ -45,15 +45,21 @@ def learner(stream):
     return learned(stream)
 
 
+def of(class_weight, counts):
+    weights = weights_of(class_weight, LABELS, counts)
+    assert weights is not None
+    return weights
+
+
 def test_balanced_weights_are_scikit_learns():
     y = np.random.default_rng(0).choice(3, 200, p=[0.1, 0.2, 0.7])
-    weights = weights_of("balanced", LABELS, torch.from_numpy(np.bincount(y)))
+    weights = of("balanced", torch.from_numpy(np.bincount(y)))
     expected = compute_class_weight("balanced", classes=np.arange(3), y=y)
     np.testing.assert_allclose(weights.numpy(), expected)
-    absent = weights_of("balanced", LABELS, torch.tensor([0, 5, 15]))
+    absent = of("balanced", torch.tensor([0, 5, 15]))
     np.testing.assert_allclose(absent.numpy(), [1, 2, 2 / 3])
     assert weights_of(None, LABELS, torch.tensor([1, 1, 1])) is None
-    assert weights_of({"some": 3}, LABELS, torch.tensor([1, 1, 1])).tolist() == [1, 3, 1]
+    assert of({"some": 3}, torch.tensor([1, 1, 1])).tolist() == [1, 3, 1]
 
 
 def test_the_answer_costs_least_in_expectation():
@@ -114,7 +120,7 @@ def test_it_may_be_set_later_and_is_saved(stream, learner, tmp_path):
     other = learned(stream)
     other.class_weight = {"rare": 10, "often": 1}
     other.save(tmp_path / "a")
-    loaded = piaget.load(tmp_path / "a")
+    loaded = piaget.PriorLearner.load(tmp_path / "a")
     assert loaded.class_weight == {"rare": 10.0, "often": 1.0}
     x = stream[1].test.x
     assert loaded.predict(x, "site 1").tolist() == other.predict(x, "site 1").tolist()
@@ -207,7 +213,7 @@ def test_the_command_line(tmp_path, capsys):
     assert float(line.split()[4]) == pytest.approx(one["recall"], abs=5e-4)
     assert "weighs" in shown.out
     # Predictions are weighted, probabilities are not.
-    learner = piaget.load(tmp_path / "out" / "seed-0" / "learner")
+    learner = piaget.PriorLearner.load(tmp_path / "out" / "seed-0" / "learner")
     answers = predict_table(learner, rare(seed=3).drop(columns="state"), proba=True)
     p = answers[[f"probability of {label}" for label in learner.labels]].to_numpy()
     np.testing.assert_allclose(p.sum(1), 1)

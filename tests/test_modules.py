@@ -130,8 +130,8 @@ def test_answers_are_the_priors(kind, classes, trees):
 def test_answers_are_the_prior_learners(target):
     stream = from_table(only(frame(), target), group="site", target=target)
     learner = piaget.Learner.for_stream(stream)
-    learner.learn_all(stream)
     assert isinstance(learner, piaget.PriorLearner)
+    learner.learn_all(stream)
     x = torch.from_numpy(stream.encoding.encode(only(frame(), target)))
     ask = learner.predict if target == "cost" else learner.predict_proba
     for task in ("site 0", "site 5"):

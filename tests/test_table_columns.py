@@ -178,7 +178,7 @@ def test_columns_of_zeros_and_ones_stay_as_they_are():
     np.testing.assert_array_equal(missing, table["insured"].isna())
     assert fitted["whole"].spread != 1.0
     learner = piaget.Learner.for_stream(stream)
-    learner.learn_all(stream)
     assert isinstance(learner, piaget.PriorLearner)
+    learner.learn_all(stream)
     place = 1 + stream.encoding.inputs.index("smokes")
     assert learner.known.begun[1].spread[place] == 1  # nor does the prior scale it

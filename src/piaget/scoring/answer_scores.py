@@ -50,9 +50,10 @@ def scores_by_class(p: Tensor, y: Tensor, weights: Tensor | None = None) -> list
     said, found = chosen(p, weights), []
     for c in range(p.shape[1]):
         rows, answered, both = (int(n.sum()) for n in (y == c, said == c, (y == c) & (said == c)))
-        shares = [both / n if n else None for n in (answered, rows)]
+        precision, recall = (both / n if n else None for n in (answered, rows))
         f1 = 2 * both / (rows + answered) if rows + answered else None
-        found.append(ClassScores(rows, answered, *shares, f1, auc(p[:, c].double(), (y == c).long())))
+        area = auc(p[:, c].double(), (y == c).long())
+        found.append(ClassScores(rows, answered, precision, recall, f1, area))
     return found
 
 
