@@ -12,6 +12,8 @@ import piaget
 from piaget import prior
 from piaget.data.class_weight import check_class_weight, chosen, from_text, weights_of
 from piaget.errors import LoadError, SettingError
+from piaget.report.reading import read
+from piaget.report.table_describe import report_data
 from piaget.scoring.answer_scores import Answers, class_scores, scores_by_class
 from piaget.streams import from_table
 from piaget.streams.table_predictions import predict_table
@@ -223,6 +225,9 @@ def test_the_command_line(tmp_path, capsys):
     again = said(capsys, *words("report --no-figures --quiet", tmp_path / "out", "--out", tmp_path / "page"))
     assert again.code == 0, again.err
     assert (tmp_path / "page" / "tables" / "classes.csv").is_file()
+    (run,) = report_data(read([tmp_path / "out"]).runs, [], title="t", command="c")["runs"]
+    assert [one["weight"] for one in run["classes"]] == [1.0, 6.0, 1.0]
+    assert {m["key"]: m["verdict"] is None for m in run["metrics"]} == {"loss": False, "accuracy": True}
 
 
 def test_wrong_words_are_refused_before_any_work(tmp_path, capsys):

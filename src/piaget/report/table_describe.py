@@ -183,6 +183,7 @@ def _metrics(found: Mapping[str, Any], rows: Sequence[Row]) -> list[data.MetricD
     """Those that there are scores of; the run's own one first."""
     keys = [key for key in found["means"] if key in WORDS and _means(found, key).get("piaget") is not None]
     keys.sort(key=lambda key: key != found["metric"])
+    weighted = any(one.get("weight") != 1 for one in found.get("classes") or ())
     return [
         data.MetricData(
             key=key,
@@ -191,7 +192,8 @@ def _metrics(found: Mapping[str, Any], rows: Sequence[Row]) -> list[data.MetricD
             higher_is_better=key not in LOWER_IS_BETTER,
             words=WORDS[key],
             best=best_simple(key, simple_scores(rows, key)),
-            verdict=is_it_worth_it(rows, key),
+            # Where classes have weights, most rows right is not what answers aim at.
+            verdict=None if weighted and key == "accuracy" else is_it_worth_it(rows, key),
         )
         for key in keys
     ]
