@@ -33,12 +33,16 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
         Learner as Learner,
         load as load,
     )
+    from piaget.merging import (
+        merge as merge,
+    )
     from piaget.method.adaptation import (
         Adaptation as Adaptation,
         Correction as Correction,
         DilutedReplay as DilutedReplay,
         Finished as Finished,
         Frozen as Frozen,
+        Join as Join,
         KroneckerEWC as KroneckerEWC,
         Memory as Memory,
         NaiveFineTuning as NaiveFineTuning,
@@ -68,6 +72,14 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
         Evidence as Evidence,
         Expansion as Expansion,
         NoExpansion as NoExpansion,
+    )
+    from piaget.method.inference import (
+        Confidence as Confidence,
+        Density as Density,
+        Energy as Energy,
+        Inference as Inference,
+        NoInference as NoInference,
+        Seen as Seen,
     )
     from piaget.method.optimizer import (
         SGD as SGD,
@@ -106,6 +118,9 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
     from piaget.prior_learner import (
         PriorLearner as PriorLearner,
     )
+    from piaget.scoring.inferring import (
+        Inferred as Inferred,
+    )
     from piaget.scoring.rows import (
         Row as Row,
     )
@@ -124,17 +139,20 @@ _HOMES = {
     "errors": "DataError DataNote Diverged LoadError NotFinite PiagetError SettingError TaskError "
     "UnknownTaskError",
     "learner": "Learner load",
-    "method.adaptation": "Adaptation Correction DilutedReplay Finished Frozen KroneckerEWC Memory "
+    "merging": "merge",
+    "method.adaptation": "Adaptation Correction DilutedReplay Finished Frozen Join KroneckerEWC Memory "
     "NaiveFineTuning Replay Replayed StepContext Stored stored_samples",
     "method.components": "Components Conv Dense Linear Module",
     "method.encoders": "Decoder Encoder LinearDecoder LinearEncoder NoDecoder NoEncoder",
     "method.expansion": "ComponentDropout Evidence Expansion NoExpansion",
+    "method.inference": "Confidence Density Energy Inference NoInference Seen",
     "method.optimizer": "SGD Adam ConstantRate CosineRate NeverStop Optimizer Patience RateSchedule StopRule",
     "method.schedule": "Joint Schedule Staged StageKind",
     "method.settings": "Algorithm",
     "method.structures": "Alone Frame LinearCombination Monolithic SoftGating SoftOrdering Structure",
     "method.trees": "Tensors map_tree resize",
     "prior_learner": "PriorLearner",
+    "scoring.inferring": "Inferred",
     "scoring.rows": "Row",
     "scoring.watch": "EpochReport",
     "streams": "stream",

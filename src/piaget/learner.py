@@ -12,24 +12,25 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 import torch
 from torch import Tensor
 
-from piaget.data.arrays import as_labels
 from piaget.data.columns import as_text
 from piaget.data.encoding import Encoding
 from piaget.data.tasks import Stream, Task
 from piaget.engine.training import Learning, advance
 from piaget.errors import SettingError, TaskError, UnknownTaskError
-from piaget.knowledge import storage
+from piaget.knowledge import library, lifecycle, storage
 from piaget.knowledge.checks import as_tasks, check_is_task, check_same, check_task
 from piaget.knowledge.state import State, TaskRecord
 from piaget.lesson import Lesson
-from piaget.method import objective
 from piaget.method.adaptation import Adaptation, Frozen
 from piaget.method.choices import SETTINGS, Choices
 from piaget.method.expansion import NoExpansion
+from piaget.method.inference import Inference
 from piaget.method.model import Model
 from piaget.method.settings import Algorithm, Settings, resolve
 from piaget.method.structures import Structure
+from piaget.scoring import inferring
 from piaget.scoring.epoch_bar import epoch_bar
+from piaget.scoring.inferring import Inferred
 from piaget.scoring.rows import EVALUATION, Row
 from piaget.scoring.scores import TaskNetwork
 from piaget.scoring.task_module import TaskModule
@@ -70,8 +71,12 @@ class Learner:
         algorithm: str | Algorithm = "dynamic",
         **settings: Unpack[Choices],
     ) -> None:
-        self.settings = resolve(structure, adaptation, algorithm, settings)
+        folder, method = settings.pop("components_from", None), (structure, adaptation, algorithm)
+        source = None if folder is None else library.load(folder, settings.get("components"))
+        self.settings = resolve(*method, settings) if source is None else source.settings(*method, settings)
         self.state = State(torch.Generator().manual_seed(self.settings.seed))
+        if source is not None:
+            source.begin(self.settings, self.state)
 
     def __repr__(self) -> str:
         pending = f", {len(self.pending)} pending" if self.pending else ""
@@ -188,7 +193,7 @@ class Learner:
 
     def _still(self) -> Learner:
         """The learner as it is at this moment."""
-        return _learner(Learner, self.settings, self.state.snapshot())
+        return learner_of(Learner, self.settings, self.state.snapshot())
 
     @property
     def tasks(self) -> list[str]:
@@ -207,30 +212,70 @@ class Learner:
         """How many components there are."""
         return self.state.k
 
-    def predict(self, x: Any, task: str | Task) -> Any:
+    def predict(self, x: Any, task: str | Task | None = None, *, together: bool = False) -> Any:
         """Class labels or values for inputs x (n, *shape), of a task that was learned.
 
         x is like the task's own inputs; bytes may be given as fractions, divided as in training. For a
         task from a table, x may be rows of a table.
+
+        Without a task, it is inferred (`infer`), for each input, or for all `together`: then the answers are
+        an array of objects, with None for inputs of none of the tasks.
         """
-        network = self._network(task)
-        record, out = network.record, network.outputs(network.inputs(x))
-        answer = record.scaling.values(objective.predict(record.kind, out).cpu())
-        if record.labels:  # a regression has none
-            return as_labels(record.labels)[answer.numpy()]
+        if task is None:
+            return inferring.inferred_labels(self._recognition(), x, together)
+        network = self._network(task, together)
+        answer = inferring.labels_of(network.record, network.outputs(network.inputs(x)))
+        keeps = isinstance(x, Tensor) and not network.record.labels
+        return torch.from_numpy(answer) if keeps else answer
+
+    def predict_proba(self, x: Any, task: str | Task | None = None, *, together: bool = False) -> Any:
+        """Class probabilities (n, classes), in the order of the labels.
+
+        Without a task, it is inferred, as in `predict`: then a list of {label: probability}, or None.
+        """
+        if task is None:
+            return inferring.inferred_probabilities(self._recognition(), x, together)
+        network = self._network(task, together)
+        answer = inferring.probabilities_of(network.record, network.outputs(network.inputs(x)))
         return answer if isinstance(x, Tensor) else answer.numpy()
 
-    def predict_proba(self, x: Any, task: str | Task) -> Any:
-        """Class probabilities (n, classes), in the order of the labels."""
-        network = self._network(task)
-        record = network.record
-        if record.kind == "regression":
-            raise SettingError(f"task {record.name!r} is a regression: it has values, no probabilities")
-        answer = objective.probabilities(record.kind, network.outputs(network.inputs(x))).cpu()
-        return answer if isinstance(x, Tensor) else answer.numpy()
+    def infer(
+        self, x: Any, *, together: bool = False, false_alarm: float = inferring.FALSE_ALARM
+    ) -> Inferred:
+        """Of which of the tasks that were learned inputs x (n, *shape) are; or of none of them.
 
-    def evaluate(self, tasks: Task | Iterable[Task], split: str = "test") -> list[Row]:
-        """Rows for all of the given tasks that the learner has learned."""
+        together: all of them are of one task, which is told more surely from many inputs than from one.
+        false_alarm: the share of a task's own inputs that may be taken for those of none; 0: the likeliest
+        task is answered whatever the input is. What is needed is noted while learning, with a setting such as
+        inference="inputs", or by `note_inputs`. docs/inference.md has how sure it is.
+        """
+        return self._recognition().infer(x, together, false_alarm)
+
+    def _recognition(self) -> inferring.Recognition:
+        still = self._still()
+        return inferring.Recognition(still.settings, still.state, still.tasks)
+
+    def note_inputs(self, tasks: Task | Iterable[Task], inference: str | Inference | None = None) -> None:
+        """Notes of tasks that were learned what `infer` needs, from their data: for learners that were made
+        without it.
+
+        inference: how tasks are to be told from each other, from now on (default: as before; if nothing was
+        noted before, "inputs"). What was noted in another way is dropped.
+        """
+        given = as_tasks("to be noted", tasks)
+        for task in given:
+            self.record(task)
+        with self.busy(), self.state.transaction():
+            self.settings = lifecycle.note_inputs(self.settings, self.state, given, inference)
+
+    def evaluate(
+        self, tasks: Task | Iterable[Task], split: str = "test", *, infer: bool = False
+    ) -> list[Row]:
+        """Rows for all of the given tasks that the learner has learned.
+
+        infer: also how well their inputs are told from those of all other tasks, and are answered without a
+        task being named; and how well inputs of given tasks that it has not learned are noticed.
+        """
         given = as_tasks("to be evaluated", tasks)
         if not given:
             raise TaskError("to be evaluated: no task at all; expected a task or several")
@@ -240,7 +285,12 @@ class Learner:
         known = [task for task in given if task.name in still.tasks]
         if not known:
             still.record(given[0])  # says what is known
-        return Watch(self.settings, still.state, known).evaluate(EVALUATION, 0, still.tasks[-1], split)
+        watch = Watch(still.settings, still.state, known)
+        rows = watch.evaluate(EVALUATION, 0, still.tasks[-1], split)
+        if infer:
+            unknown = [task for task in given if task.name not in still.state.records]
+            watch.inference(still._recognition(), EVALUATION, 0, unknown, split)
+        return rows
 
     def try_task(self, task: Task, *, on_epoch: OnEpoch | None = None) -> list[Row]:
         """How well existing components would do: assimilates the task on the side.
@@ -249,13 +299,13 @@ class Learner:
         """
         check_is_task(task)
         state = self.state.snapshot()
-        if not self.tasks:
+        if not self._initialized:
             raise SettingError("try_task needs components: learn the initial tasks first")
         check_task(self.settings, state, task, expanding=False)
         algorithm = replace(self.settings.algorithm, expansion=NoExpansion())
         settings = replace(self.settings, adaptation=Frozen(), algorithm=algorithm)
         state.memory = {}
-        return _learner(Learner, settings, state).learn(task, on_epoch=on_epoch)
+        return learner_of(Learner, settings, state).learn(task, on_epoch=on_epoch)
 
     def module(self, task: str | Task) -> TaskModule:
         """The task's network as a plain `nn.Module`, in eval mode: `module(x)` are the probabilities of
@@ -291,7 +341,11 @@ class Learner:
             raise UnknownTaskError(f"task {name!r} is not known; known tasks: {known}")
         return state.records[name]
 
-    def _network(self, task: str | Task) -> TaskNetwork:
+    def _network(self, task: str | Task, together: bool = False) -> TaskNetwork:
+        if together:
+            raise SettingError(
+                "together=True is for inputs whose task is not known; leave out one of the two"
+            )
         still = self._still()
         return TaskNetwork(still.settings, still.state, still.record(task))
 
@@ -301,11 +355,28 @@ class Learner:
         """Saves the learner (safetensors and JSON); a crash leaves the old or the new one."""
         storage.save(folder, self.settings, self.state.snapshot())
 
+    def export_components(
+        self, folder: str | os.PathLike[str], *, licence: str | None = None, note: str = ""
+    ) -> None:
+        """Writes the components into a folder, with a card that says what they are and where they come from,
+        for other learners to begin with: `Learner(components_from=folder)`. docs/components-library.md.
+
+        licence: under which others may use them. note: whatever they should know.
+        """
+        library.export(folder, self.settings, self.state.snapshot(), versions(), licence, note)
+
     @classmethod
     def load(cls, folder: str | os.PathLike[str], **parts: Any) -> Learner:
         """Loads a learner, to carry on exactly. Parts of one's own are passed again by name:
         `Learner.load(folder, structure=MyStructure())`; likewise another `device`."""
-        return _learner(cls, *storage.load(folder, parts))
+        return learner_of(cls, *storage.load(folder, parts))
+
+
+def versions() -> dict[str, str]:
+    """Of the software that components were trained with."""
+    import piaget
+
+    return {"piaget": piaget.__version__, "torch": str(torch.__version__)}
 
 
 def load(folder: str | os.PathLike[str]) -> Learner | PriorLearner:
@@ -318,7 +389,7 @@ def load(folder: str | os.PathLike[str]) -> Learner | PriorLearner:
 L = TypeVar("L", bound=Learner)
 
 
-def _learner(cls: type[L], settings: Settings, state: State) -> L:
+def learner_of(cls: type[L], settings: Settings, state: State) -> L:
     """A learner with these settings, which knows this."""
     learner = cls.__new__(cls)
     learner.settings, learner.state = settings, state

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
 from piaget.data.tasks import Task
-from piaget.errors import NotFinite, SettingError
+from piaget.errors import NotFinite, SettingError, TaskError
+from piaget.knowledge import noting
 from piaget.knowledge.state import Progress, State, TaskRecord, tensors
 from piaget.method.adaptation import Finished, Memory
 from piaget.method.batching import explained
+from piaget.method.inference import Inference
 from piaget.method.objective import output_width
 from piaget.method.parameters import (
     TASK_ROLES,
@@ -18,7 +22,7 @@ from piaget.method.parameters import (
     shared_moments,
     task_moments,
 )
-from piaget.method.settings import Settings
+from piaget.method.settings import Settings, with_inference
 from piaget.method.trees import T, check_finite, leaves, map_tree, ordered, resize
 from piaget.recording import observed
 
@@ -114,9 +118,35 @@ def finish(settings: Settings, state: State, task: Task) -> None:
         raise explained(error) from error.__cause__
     _check_memory(settings, memory)
     state.memory = memory
+    if settings.inference.notes:
+        record.note = noting.note(settings, state, record, task)
     if finished.index in state.relearned(settings):
         assert state.progress is not None
         state.past_moments = state.past_moments | {task.name: state.progress.moments[task.name]}
+
+
+def note_inputs(
+    settings: Settings, state: State, tasks: list[Task], inference: str | Inference | None
+) -> Settings:
+    """Notes of finished tasks what inference needs, in a way that the settings which are returned have."""
+    now = settings.inference
+    if inference is None:
+        inference = now if now.notes else "inputs"
+    settings = with_inference(settings, inference)
+    if settings.inference != now:
+        for name, record in state.records.items():
+            state.records[name] = replace(record, note=None)
+    for task in tasks:
+        record = state.records[task.name]
+        form = (tuple(record.input_shape), record.kind, record.classes, record.scaling, record.encoding)
+        if form != (task.input_shape, task.kind, task.classes, task.scaling, task.encoding):
+            raise TaskError(
+                f"task {task.name!r}: its inputs, classes or scaling are not those of the task that was "
+                "learned; expected the same data"
+            )
+        settings.inference.check_kind(task.kind)
+        state.records[task.name] = replace(record, note=noting.note(settings, state, record, task))
+    return settings
 
 
 def _check_memory(settings: Settings, memory: Memory) -> None:

@@ -39,6 +39,7 @@ CLASSES = {
     "optimizer": "optimizer:Optimizer",
     "rate_schedule": "optimizer:RateSchedule",
     "stop": "optimizer:StopRule",
+    "inference": "inference:Inference",
     "schedule": "schedule:Schedule",
     "expansion": "expansion:Expansion",
 }  # of piaget.method: what a part of one's own must be

@@ -13,9 +13,10 @@ from typing import Any
 from piaget.errors import LoadError, PiagetError
 from piaget.method.adaptation import ADAPTATIONS
 from piaget.method.choices import upgraded_algorithm
-from piaget.method.components import KINDS
+from piaget.method.components import KINDS, Components
 from piaget.method.encoders import DECODERS, ENCODERS, NoDecoder
 from piaget.method.expansion import EXPANSIONS
+from piaget.method.inference import INFERENCES
 from piaget.method.optimizer import OPTIMIZERS, RATE_SCHEDULES, STOP_RULES
 from piaget.method.schedule import Joint, Staged
 from piaget.method.settings import Algorithm, Settings, check_fit
@@ -32,6 +33,7 @@ for registry in (
     OPTIMIZERS,
     RATE_SCHEDULES,
     STOP_RULES,
+    INFERENCES,
     {"none": NoDecoder()},
 ):
     PARTS |= {type(part).__name__: type(part) for part in registry.values()}
@@ -59,7 +61,7 @@ def to_json(part: Any) -> Any:
         fields = {field.name: getattr(part, field.name) for field in dataclasses.fields(part)}
     else:
         fields = dict(getattr(part, "__dict__", {}))
-    if PARTS.get(type(part).__name__) is type(part):
+    if is_described(part):
         return {"part": type(part).__name__} | {name: to_json(value) for name, value in fields.items()}
     described = {name: _field(value) for name, value in fields.items()}
     return {"custom": f"{type(part).__module__}.{type(part).__qualname__}", "fields": described}
@@ -86,9 +88,30 @@ def from_json(data: Any, own: Mapping[str, Any]) -> Settings:
     return settings
 
 
+def is_described(part: Any) -> bool:
+    """Is it one of the library's own parts, so that plain data says all of it?"""
+    return PARTS.get(type(part).__name__) is type(part)
+
+
+def components_from_json(data: Mapping[str, Any], own: Components | None) -> Components:
+    """A kind of components. own: the user's own, if the data only names one."""
+    if "custom" in data:
+        if own is None:
+            raise LoadError(
+                f"components={data['custom']} is not part of piaget; give it, too: "
+                "Learner(components_from=folder, components=...)"
+            )
+        return _checked(dict(data), "components", own)
+    kind = _build(data, "components", {})
+    if not isinstance(kind, Components):
+        raise LoadError(f"{data.get('part')} is no kind of components")
+    return kind
+
+
 def upgraded(data: dict[str, Any]) -> dict[str, Any]:
-    """Settings as version 0.1 wrote them, in the current form."""
-    data = data | {"algorithm": upgraded_algorithm(data.get("algorithm"), data.get("adaptation"))}
+    """Settings as older versions wrote them, in the current form."""
+    data = {"inference": to_json(INFERENCES["none"]), "components_from": None} | data
+    data |= {"algorithm": upgraded_algorithm(data.get("algorithm"), data.get("adaptation"))}
     if "optimizer" in data:
         return data
     data = data | {"optimizer": to_json(OPTIMIZERS["adam"])}

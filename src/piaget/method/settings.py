@@ -14,11 +14,13 @@ from piaget.errors import SettingError
 from piaget.method.adaptation import ADAPTATIONS, Adaptation, Frozen, Replay
 from piaget.method.choices import (
     ALGORITHMS,
+    COUNT,
     NUMBERS_OF_PARTS,
     POSITIVE,
     SETTINGS,
     STAGED,
     STAGES,
+    TEXT,
     WHOLE,
     CompileMode,
     check_fields,
@@ -29,6 +31,7 @@ from piaget.method.choices import (
 from piaget.method.components import KINDS, Components
 from piaget.method.encoders import DECODERS, ENCODERS, Decoder, Encoder, LinearEncoder, NoDecoder
 from piaget.method.expansion import EXPANSIONS, ComponentDropout, Expansion, NoExpansion
+from piaget.method.inference import INFERENCES, Inference
 from piaget.method.model import Model
 from piaget.method.optimizer import (
     OPTIMIZERS,
@@ -109,6 +112,7 @@ class Settings:
     adaptation: Adaptation
     algorithm: Algorithm
     components: Components
+    components_from: str | None  # the hash of the library whose components were the first ones
     initial_components: int
     depth: int
     encoder: Encoder
@@ -120,6 +124,7 @@ class Settings:
     learning_rate: float
     rate_schedule: RateSchedule
     stop: StopRule
+    inference: Inference
     seed: int
     device: str
     dtype: str
@@ -225,6 +230,7 @@ def resolve(
         adaptation=parts["adaptation"],
         algorithm=replace(algorithm, expansion=parts["expansion"]),
         components=parts["components"],
+        components_from=None,
         initial_components=_least_components(structure, depth) or initial_components,
         depth=depth,
         encoder=_part("encoder", encoder, ENCODERS, Encoder),
@@ -236,6 +242,7 @@ def resolve(
         learning_rate=chosen.pop("learning_rate", 1e-3),
         rate_schedule=_part("rate_schedule", rate_schedule, RATE_SCHEDULES, RateSchedule),
         stop=parts["stop"],
+        inference=_part("inference", chosen.pop("inference", "none"), INFERENCES, Inference),
         seed=chosen.pop("seed", 0),
         device=chosen.pop("device", "cpu"),
         dtype=chosen.pop("dtype", "float32"),
@@ -245,6 +252,14 @@ def resolve(
     check_fit(settings)
     check_device(settings.device)
     return settings
+
+
+def with_inference(settings: Settings, inference: str | Inference) -> Settings:
+    """The same settings with another way to infer tasks, which is to note something."""
+    part = _part("inference", inference, INFERENCES, Inference)
+    if not part.notes:
+        raise SettingError(f"inference={part.name!r} notes nothing; expected another one")
+    return replace(settings, inference=part)
 
 
 P = TypeVar("P")
@@ -342,11 +357,13 @@ PARTS: dict[str, type] = {
     "optimizer": Optimizer,
     "rate_schedule": RateSchedule,
     "stop": StopRule,
+    "inference": Inference,
 }
 NUMBERS = {
     "initial_components": WHOLE,
     "depth": WHOLE,
-    "initial_tasks": WHOLE,
+    "components_from": or_none(TEXT),
+    "initial_tasks": COUNT,  # 0: it began with a library
     "initial_epochs": STAGES,
     "batch_size": or_none(WHOLE),
     "learning_rate": POSITIVE,
@@ -358,6 +375,10 @@ def check_fit(settings: Settings) -> None:
     _check_kinds(settings, **PARTS)
     check_fields(settings, **NUMBERS)
     _check_linear(settings.structure, settings.components)
+    if (settings.components_from is None) != (settings.initial_tasks > 0):
+        raise SettingError(
+            f"initial_tasks={settings.initial_tasks}: with components from a library, and only then, there are none"
+        )
     if settings.algorithm.expansion.proposes and not settings.structure.expandable:
         raise SettingError(
             f"structure {settings.structure.name!r} cannot take new components; expected the algorithm "

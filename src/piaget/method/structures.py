@@ -49,6 +49,8 @@ class Structure(ABC):
     name: str
     axes: dict[str, int]
     output_axes: dict[str, int] = {}  # noqa: RUF012  (the axis of outputs, where there is one)
+    # What each parameter is, along that axis, for a component that a task does not use.
+    absent: dict[str, float] = {}  # noqa: RUF012
     expandable: bool = True  # can a component be added?
     shares: bool = False  # do the weights of a depth sum to 1?
     component_axis: int = -1  # of what `weights` returns
@@ -174,6 +176,7 @@ class SoftOrdering(Structure):
 
     name = "soft-ordering"
     axes = {"logits": 0}  # noqa: RUF012
+    absent = {"logits": float("-inf")}  # noqa: RUF012
     shares = True
 
     def draw(self, generator: torch.Generator, frame: Frame) -> Tensors:
@@ -222,6 +225,7 @@ class SoftGating(Structure):
 
     name = "soft-gating"
     axes = {"weight": 1, "bias": 1}  # noqa: RUF012
+    absent = {"weight": 0.0, "bias": float("-inf")}  # noqa: RUF012
     shares = True
 
     def draw(self, generator: torch.Generator, frame: Frame) -> Tensors:
@@ -255,6 +259,7 @@ class LinearCombination(Structure):
 
     name = "linear"
     axes = {"psi": 0}  # noqa: RUF012
+    absent = {"psi": 0.0}  # noqa: RUF012
     output_axes = {"psi": 1}  # noqa: RUF012
     component_axis = 0
 

@@ -60,6 +60,23 @@ SIMPLE = {
     "boosting": "boosted trees, with the group as a feature",
 }
 
+# Of a learner that is not told the tasks of inputs (scoring/inferring.py); first, the stage of such rows in a
+# run. In tens: from ten inputs of one task at once. Shares of inputs, or of tens, whose task is inferred right:
+INFERENCE = "inference"
+TASK_INFERRED, IN_TENS = "task inferred", "task inferred in tens"
+FALSE_ALARMS = "false alarms"  # the share of a known task's inputs that are taken for those of an unknown one
+UNKNOWN_AUC = "unknown auc"  # of telling the inputs of an unknown task from those of all known ones
+UNKNOWN_NOTICED = "unknown noticed"  # the share of an unknown task's inputs that are noticed to be
+INFERRED = (
+    TASK_INFERRED,
+    IN_TENS,
+    f"{{}} with {TASK_INFERRED}",  # a score of answers by the network of the inferred task
+    f"{{}} with {IN_TENS}",
+    FALSE_ALARMS,
+    UNKNOWN_AUC,
+    UNKNOWN_NOTICED,
+)
+
 # All metrics but those that an adaptation of one's own counts. `{}` stands for a score.
 METRICS = (
     *SCORES,
@@ -81,6 +98,7 @@ METRICS = (
     "coverage",  # the share of a regression's values that lie in their intervals of 90 %
     EXPLAINED,
     USUALLY,
+    *INFERRED,
     *(f"{{}} by {model}" for model in SIMPLE),  # the score of a simple model, beside a learner's
 )
 
