@@ -17,6 +17,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -24,6 +25,7 @@ import torch
 import piaget
 from piaget.cli.common import seed_list
 from piaget.errors import DataNote
+from piaget.files import write_atomically
 from piaget.knowledge.noting import HELD
 from piaget.method.inference import INFERENCES
 from piaget.scoring.rows import FALSE_ALARMS, IN_TENS, TASK_INFERRED, UNKNOWN_AUC, UNKNOWN_NOTICED
@@ -41,12 +43,12 @@ class Case:
 
 
 CASES = {
-    "objects": Case({}, {"epochs": 30}),
-    "digits": Case({}, {"epochs": 30}),
-    "mnist": Case({"train_size": 2000}, {"epochs": 10}),
-    "fashion": Case({"train_size": 2000}, {"epochs": 10}),
-    "cub": Case({"features": "resnet18_approx"}, {"epochs": 20}),
-    "landmine": Case({}, {"epochs": 1000}, names_classes=False),
+    "objects": Case({}, {"epochs": 20}),
+    "digits": Case({}, {"epochs": 20}),
+    "mnist": Case({"train_size": 1000}, {"epochs": 5}),
+    "fashion": Case({"train_size": 1000}, {"epochs": 5}),
+    "cub": Case({"features": "resnet18_approx"}, {"epochs": 10}),
+    "landmine": Case({}, {"epochs": 500}, names_classes=False),
 }
 COLUMNS = {
     TASK_INFERRED: "task inferred",
@@ -125,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--streams", nargs="+", choices=list(CASES), default=list(CASES))
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
     parser.add_argument("--seeds", type=seed_list, default=[0, 1, 2, 3, 4], metavar="LIST")
-    parser.add_argument("--json", metavar="FILE", help="write all numbers there, too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers there, too")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", DataNote)
@@ -135,10 +137,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for seed in options.seeds:
             found[stream].append(measure(stream, seed, options.methods))
             print(f"{stream}, seed {seed}", file=sys.stderr, flush=True)
+            if options.json:
+                write_atomically(options.json, json.dumps({"streams": found}, indent=1).encode())
     print(table(found))
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as handle:
-            json.dump({"seeds": options.seeds, "streams": found}, handle, indent=1)
     return 0
 
 

@@ -10,37 +10,30 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import torch
-from torch import Tensor
 
-from piaget.data.columns import as_text
-from piaget.data.encoding import Encoding
+from piaget.asking import Asking
 from piaget.data.tasks import Stream, Task
 from piaget.engine.training import Learning, advance
-from piaget.errors import SettingError, TaskError, UnknownTaskError
+from piaget.errors import SettingError, TaskError
 from piaget.knowledge import library, lifecycle, storage
 from piaget.knowledge.checks import as_tasks, check_is_task, check_same, check_task
-from piaget.knowledge.state import State, TaskRecord
+from piaget.knowledge.state import State
 from piaget.lesson import Lesson
 from piaget.method.adaptation import Adaptation, Frozen
 from piaget.method.choices import SETTINGS, Choices
 from piaget.method.expansion import NoExpansion
 from piaget.method.inference import Inference
-from piaget.method.model import Model
 from piaget.method.settings import Algorithm, Settings, resolve
 from piaget.method.structures import Structure
-from piaget.scoring import inferring
 from piaget.scoring.epoch_bar import epoch_bar
-from piaget.scoring.inferring import Inferred
-from piaget.scoring.rows import EVALUATION, Row
-from piaget.scoring.scores import TaskNetwork
-from piaget.scoring.task_module import TaskModule
+from piaget.scoring.rows import Row
 from piaget.scoring.watch import OnEpoch, OnRow, Watch
 
 if TYPE_CHECKING:
     from piaget.prior_learner import PriorLearner
 
 
-class Learner:
+class Learner(Asking):
     """Learns one task after another with reusable components.
 
     Strings choose the paper's parts, objects one's own. The defaults are the paper's settings:
@@ -59,8 +52,6 @@ class Learner:
     you may set if you know how many tasks there will be: with many, compiling pays for shorter ones, too.
     """
 
-    settings: Settings
-    state: State
     tasks_in_all: int = 1
     _busy = False
 
@@ -96,11 +87,6 @@ class Learner:
         from piaget.suited import suited
 
         return suited(stream, settings)
-
-    @property
-    def model(self) -> Model:
-        """The network, without parameters."""
-        return self.settings.model
 
     # --- learning -----------------------------------------------------------------
 
@@ -189,109 +175,6 @@ class Learner:
         return []
         yield
 
-    # --- asking: also while the learner learns in another thread ------------------------------------
-
-    def _still(self) -> Learner:
-        """The learner as it is at this moment."""
-        return learner_of(Learner, self.settings, self.state.snapshot())
-
-    @property
-    def tasks(self) -> list[str]:
-        """The names of the tasks that have been learned."""
-        with self.state.lock:
-            busy = self.state.progress.tasks if self.state.progress else []
-            return [name for name in self.state.records if name not in busy]
-
-    @property
-    def pending(self) -> list[str]:
-        """The names of the tasks that wait for initialization."""
-        return list(self.state.pending)
-
-    @property
-    def components(self) -> int:
-        """How many components there are."""
-        return self.state.k
-
-    def predict(self, x: Any, task: str | Task | None = None, *, together: bool = False) -> Any:
-        """Class labels or values for inputs x (n, *shape), of a task that was learned.
-
-        x is like the task's own inputs; bytes may be given as fractions, divided as in training. For a
-        task from a table, x may be rows of a table.
-
-        Without a task, it is inferred (`infer`), for each input, or for all `together`: then the answers are
-        an array of objects, with None for inputs of none of the tasks.
-        """
-        if task is None:
-            return inferring.inferred_labels(self._recognition(), x, together)
-        network = self._network(task, together)
-        answer = inferring.labels_of(network.record, network.outputs(network.inputs(x)))
-        keeps = isinstance(x, Tensor) and not network.record.labels
-        return torch.from_numpy(answer) if keeps else answer
-
-    def predict_proba(self, x: Any, task: str | Task | None = None, *, together: bool = False) -> Any:
-        """Class probabilities (n, classes), in the order of the labels.
-
-        Without a task, it is inferred, as in `predict`: then a list of {label: probability}, or None.
-        """
-        if task is None:
-            return inferring.inferred_probabilities(self._recognition(), x, together)
-        network = self._network(task, together)
-        answer = inferring.probabilities_of(network.record, network.outputs(network.inputs(x)))
-        return answer if isinstance(x, Tensor) else answer.numpy()
-
-    def infer(
-        self, x: Any, *, together: bool = False, false_alarm: float = inferring.FALSE_ALARM
-    ) -> Inferred:
-        """Of which of the tasks that were learned inputs x (n, *shape) are; or of none of them.
-
-        together: all of them are of one task, which is told more surely from many inputs than from one.
-        false_alarm: the share of a task's own inputs that may be taken for those of none; 0: the likeliest
-        task is answered whatever the input is. What is needed is noted while learning, with a setting such as
-        inference="inputs", or by `note_inputs`. docs/inference.md has how sure it is.
-        """
-        return self._recognition().infer(x, together, false_alarm)
-
-    def _recognition(self) -> inferring.Recognition:
-        still = self._still()
-        return inferring.Recognition(still.settings, still.state, still.tasks)
-
-    def note_inputs(self, tasks: Task | Iterable[Task], inference: str | Inference | None = None) -> None:
-        """Notes of tasks that were learned what `infer` needs, from their data: for learners that were made
-        without it.
-
-        inference: how tasks are to be told from each other, from now on (default: as before; if nothing was
-        noted before, "inputs"). What was noted in another way is dropped.
-        """
-        given = as_tasks("to be noted", tasks)
-        for task in given:
-            self.record(task)
-        with self.busy(), self.state.transaction():
-            self.settings = lifecycle.note_inputs(self.settings, self.state, given, inference)
-
-    def evaluate(
-        self, tasks: Task | Iterable[Task], split: str = "test", *, infer: bool = False
-    ) -> list[Row]:
-        """Rows for all of the given tasks that the learner has learned.
-
-        infer: also how well their inputs are told from those of all other tasks, and are answered without a
-        task being named; and how well inputs of given tasks that it has not learned are noticed.
-        """
-        given = as_tasks("to be evaluated", tasks)
-        if not given:
-            raise TaskError("to be evaluated: no task at all; expected a task or several")
-        if split not in ("train", "validation", "test"):
-            raise SettingError(f"split={split!r}; expected train, validation or test")
-        still = self._still()
-        known = [task for task in given if task.name in still.tasks]
-        if not known:
-            still.record(given[0])  # says what is known
-        watch = Watch(still.settings, still.state, known)
-        rows = watch.evaluate(EVALUATION, 0, still.tasks[-1], split)
-        if infer:
-            unknown = [task for task in given if task.name not in still.state.records]
-            watch.inference(still._recognition(), EVALUATION, 0, unknown, split)
-        return rows
-
     def try_task(self, task: Task, *, on_epoch: OnEpoch | None = None) -> list[Row]:
         """How well existing components would do: assimilates the task on the side.
 
@@ -307,47 +190,18 @@ class Learner:
         state.memory = {}
         return learner_of(Learner, settings, state).learn(task, on_epoch=on_epoch)
 
-    def module(self, task: str | Task) -> TaskModule:
-        """The task's network as a plain `nn.Module`, in eval mode: `module(x)` are the probabilities of
-        `predict_proba(x, task)`, or a regression's values, for a tensor x of inputs (of a table:
-        `learner.encoding(task).encode(rows)`). `torch.export` and `torch.onnx.export` take it."""
-        return TaskModule(self._network(task)).eval()
+    def note_inputs(self, tasks: Task | Iterable[Task], inference: str | Inference | None = None) -> None:
+        """Notes of tasks that were learned what `infer` needs, from their data: for learners that were made
+        without it.
 
-    def encoding(self, task: str | Task) -> Encoding | None:
-        """How rows of a table become the task's inputs, if it came from a table."""
-        return self.record(task).encoding
-
-    def structures(self) -> dict[str, Tensor]:
-        """How each task weighs each component at each depth: {task: (components, depths)}.
-
-        Soft gating depends on the input: its mean over training samples, when the task was
-        learned. Linear combinations have one column an output instead of a depth.
+        inference: how tasks are to be told from each other, from now on (default: as before; if nothing was
+        noted before, "inputs"). What was noted in another way is dropped.
         """
-        still = self._still()
-        usages = ((name, still.state.records[name].usage) for name in still.tasks)
-        return {name: usage.clone() for name, usage in usages if usage is not None}
-
-    def record(self, task: str | Task) -> TaskRecord:
-        """What the learner knows of a task that it has learned."""
-        state, name = self.state, task.name if isinstance(task, Task) else as_text(task)
-        if name in state.pending:
-            left = max(self.settings.initial_tasks - len(state.pending), 0)
-            raise UnknownTaskError(
-                f"task {name!r} is pending: the first {self.settings.initial_tasks} tasks are "
-                f"initialized together, and {left} more must come; or call initialize() now"
-            )
-        if name not in self.tasks:
-            known = ", ".join(map(repr, self.tasks)) or "none yet"
-            raise UnknownTaskError(f"task {name!r} is not known; known tasks: {known}")
-        return state.records[name]
-
-    def _network(self, task: str | Task, together: bool = False) -> TaskNetwork:
-        if together:
-            raise SettingError(
-                "together=True is for inputs whose task is not known; leave out one of the two"
-            )
-        still = self._still()
-        return TaskNetwork(still.settings, still.state, still.record(task))
+        given = as_tasks("to be noted", tasks)
+        for task in given:
+            self.record(task)
+        with self.busy(), self.state.transaction():
+            self.settings = lifecycle.note_inputs(self.settings, self.state, given, inference)
 
     # --- files -----------------------------------------------------------------------------------
 

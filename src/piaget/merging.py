@@ -1,9 +1,9 @@
 """Two learners become one: all tasks of both, with the components of both, and equal ones only once.
 
-A component is a function that any task may apply at any depth, so its hidden units cannot be rearranged without
-every other component's being so, too. Components are therefore compared as functions: by their outputs for what
-enters them where they are used. The first learner's stay as they are; one of the second's is left out if one of
-the first's can stand in for it, in all of the second's tasks.
+A component is a function that any task may apply at any depth, so its hidden units cannot be rearranged
+without every other component's being so, too. Components are therefore compared as functions: by their
+outputs for what enters them where they are used. The first learner's stay as they are; one of the second's is
+left out if one of the first's can stand in for it, in all of the second's tasks.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def merge(
     """A learner with all tasks of two, which have the same settings but for their seeds.
 
     tolerance: a component of b is left out if one of a can stand in for it: its outputs, and then the outputs
-    of each of b's tasks, differ by no more than this, relatively (root mean square, on stored samples). With 0,
-    only equal components are merged. Tasks of a never change.
+    of each of b's tasks, differ by no more than this, relatively (root mean square, on stored samples). With
+    0, only equal components are merged. Tasks of a never change.
     prefix: put before the names of b's tasks, where both have tasks of the same name.
     data: tasks of a or b whose data is used where no samples are stored (by methods without replay).
 
@@ -88,8 +88,8 @@ def _check_states(first: State, second: State) -> None:
     for state in (first, second):
         if state.progress is not None or state.pending or not state.records:
             raise SettingError(
-                "a learner is in the middle of a task, or has pending tasks, or none at all; expected two that "
-                "have learned theirs to the end"
+                "a learner is in the middle of a task, or has pending tasks, or none at all; expected two "
+                "that have learned theirs to the end"
             )
     for part in ("encoder", "decoder"):
         one, other = getattr(first.shared, part), getattr(second.shared, part)
@@ -147,8 +147,8 @@ def _samples(
     lacking = [name for name in second.records if name not in found[1]]
     if tolerance > 0 and lacking:
         raise SettingError(
-            f"no samples of task {lacking[0]!r} are stored, so nobody can say how a tolerance would change it; "
-            "give them: merge(a, b, tolerance=..., data=tasks), or tolerance=0"
+            f"no samples of task {lacking[0]!r} are stored, so nobody can say how a tolerance would "
+            "change it; give them: merge(a, b, tolerance=..., data=tasks), or tolerance=0"
         )
     return found
 
@@ -207,7 +207,7 @@ def _places(
         exact = all(_equal(p[i], second.components[name][j]) for name, p in first.components.items())
         if exact:
             pairs[j] = i
-        elif 0 < tolerance and distance <= tolerance:
+        elif distance <= tolerance and tolerance > 0:
             tried = pairs | {j: i}
             if _change(settings, first, second, samples[1], tried) <= tolerance:
                 pairs = tried

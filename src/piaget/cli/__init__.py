@@ -10,7 +10,20 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from piaget.cli import bench, collect, data, export, life, listing, predict, report, resume, run, sweep
+from piaget.cli import (
+    bench,
+    collect,
+    components,
+    data,
+    export,
+    life,
+    listing,
+    predict,
+    report,
+    resume,
+    run,
+    sweep,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -19,7 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="piaget", description="Lifelong learning of compositional structures."
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (run, life, sweep, resume, report, collect, predict, listing, export, data, bench):
+    results = (report, collect, predict, components, listing, export)
+    for command in (run, life, sweep, resume, *results, data, bench):
         command.add(commands)
     arguments = sys.argv[1:] if arguments is None else arguments
     if any("\0" in argument for argument in arguments):  # which no file's name can have

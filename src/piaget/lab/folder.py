@@ -305,8 +305,8 @@ def _check_library(folder: Path, then: dict[str, Any], now: dict[str, Any]) -> N
     """A run ends with the components that it began with."""
     if then and now and then.get("components_from") != now.get("components_from"):
         raise DataError(
-            f"{folder}: the library's components are not those with which the run began, by their hash. Nothing "
-            "was changed: give another folder for a new run, or the library as it was"
+            f"{folder}: the library's components are not those with which the run began, by their hash. "
+            "Nothing was changed: give another folder for a new run, or the library as it was"
         )
 
 

@@ -99,8 +99,10 @@ class NoInference(Inference):
 
 @dataclass(frozen=True)
 class Density(Inference):
-    """The log-density of a mixture with one part a class and one covariance. Each part is Student's t with as
-    many degrees of freedom as there were samples: what is to be expected of a Gaussian that is known from these.
+    """The log-density of a mixture with one part a class and one covariance.
+
+    Each part is Student's t with as many degrees of freedom as there were samples: what is to be expected of
+    a Gaussian that is known from these.
 
     view: of what. The inputs of all tasks of one shape lie in one space, so their densities can be compared;
     a task's encoder and structure make a space of the task's own. More features than `dimensions` are

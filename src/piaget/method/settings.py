@@ -377,7 +377,8 @@ def check_fit(settings: Settings) -> None:
     _check_linear(settings.structure, settings.components)
     if (settings.components_from is None) != (settings.initial_tasks > 0):
         raise SettingError(
-            f"initial_tasks={settings.initial_tasks}: with components from a library, and only then, there are none"
+            f"initial_tasks={settings.initial_tasks}; expected 0 if components are from a library, and "
+            "1 or more otherwise"
         )
     if settings.algorithm.expansion.proposes and not settings.structure.expandable:
         raise SettingError(

@@ -61,7 +61,7 @@ SIMPLE = {
 }
 
 # Of a learner that is not told the tasks of inputs (scoring/inferring.py); first, the stage of such rows in a
-# run. In tens: from ten inputs of one task at once. Shares of inputs, or of tens, whose task is inferred right:
+# run. In tens: from ten inputs of one task at once. Shares of inputs, or of tens, that are inferred right:
 INFERENCE = "inference"
 TASK_INFERRED, IN_TENS = "task inferred", "task inferred in tens"
 FALSE_ALARMS = "false alarms"  # the share of a known task's inputs that are taken for those of an unknown one
