@@ -294,6 +294,7 @@ def test_commands(folder, tmp_path, capsys):
     words += ["--components-from", str(folder), "--out", str(tmp_path / "run"), "--inference", "inputs"]
     assert main(words) == 0
     assert "task inferred" in (tmp_path / "run/seed-0/rows.csv").read_text()
+    assert "without task names  accuracy with task inferred" in capsys.readouterr().out
     export = [
         "components",
         "export",

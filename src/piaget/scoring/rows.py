@@ -146,6 +146,15 @@ def further_performance(rows: Sequence[Row]) -> dict[str, tuple[float, int]]:
     return {metric: (math.fsum(of.values()) / len(of), len(of)) for metric, of in values.items()}
 
 
+def inferred_performance(rows: Iterable[Row]) -> dict[str, float]:
+    """Of a run whose tasks can be inferred: the means over tasks of what is told of that."""
+    values: dict[str, list[float]] = {}
+    for row in rows:
+        if row["stage"] == INFERENCE:
+            values.setdefault(row["metric"], []).append(row["value"])
+    return {metric: math.fsum(of_tasks) / len(of_tasks) for metric, of_tasks in values.items()}
+
+
 # --- as text ------------------------------------------------------------------------------------------
 
 
