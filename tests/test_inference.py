@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -311,6 +312,33 @@ def test_notes_are_made_later_and_in_another_way(tmp_path):
     assert learner.settings.inference == piaget.Energy()
     learner.save(tmp_path)
     assert piaget.Learner.load(tmp_path).infer(x).answers == learner.infer(x).answers
+
+
+@dataclass(frozen=True)
+class Nearest(piaget.Inference):
+    """Of one's own: minus the distance to the mean of the task's inputs."""
+
+    power: float = 1.0
+    name = "nearest"
+    comparable = True
+
+    def fit(self, seen, y, earlier):
+        return {"center": seen.given.mean(0)}
+
+    def scores(self, noted, seen):
+        return -((seen.given - noted["center"]).norm(dim=1) ** self.power)
+
+
+def test_a_method_of_ones_own(tmp_path):
+    tasks = clouds()
+    learner = learned(tasks, inference=Nearest())
+    learner.save(tmp_path)
+    with pytest.raises(piaget.LoadError, match="inference="):
+        piaget.Learner.load(tmp_path)
+    with pytest.raises(piaget.LoadError, match="power"):
+        piaget.Learner.load(tmp_path, inference=Nearest(2.0))
+    again = piaget.Learner.load(tmp_path, inference=Nearest())
+    assert again.infer(held_out_of(tasks[1]).x, together=True).answers == ["at 6"]
 
 
 # --- wrong calls --------------------------------------------------------------------------------------------
