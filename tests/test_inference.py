@@ -91,7 +91,8 @@ def test_what_is_far_from_all_tasks_is_of_none():
     assert learner.infer(far, together=True).answers == [None]
     assert learner.predict(far).tolist() == [None] * 12
     assert learner.predict_proba(far) == [None] * 12
-    assert None not in learner.infer(far, false_alarm=0).answers
+    assert None not in learner.infer(far * 1e4, false_alarm=0).answers
+    assert None not in learner.infer(far * 1e4, together=True, false_alarm=0).answers
 
 
 def test_a_task_whose_inputs_have_another_shape_is_out():

@@ -14,7 +14,7 @@ from torch import Tensor
 from piaget.data.arrays import as_labels, as_tensor
 from piaget.data.columns import is_table
 from piaget.data.tasks import Split, Task
-from piaget.errors import SettingError, TaskError
+from piaget.errors import DataError, PiagetError, SettingError, TaskError
 from piaget.knowledge import noting
 from piaget.knowledge.state import State, TaskRecord
 from piaget.method import objective
@@ -97,12 +97,13 @@ class Recognition:
 
     def scores(self, x: Any) -> Tensor:
         """(n, tasks), float64, by what each task's note says; minus infinity: x cannot be of the task."""
-        columns, refused = [], []
+        columns: list[Tensor | None] = []
+        refused: list[PiagetError] = []
         for name in self.tasks:
             record = self.state.records[name]
             try:
                 columns.append(self._scores(record, x))
-            except TaskError as error:
+            except (TaskError, DataError) as error:
                 refused.append(error)
                 columns.append(None)
         n = next((len(column) for column in columns if column is not None), None)
@@ -152,7 +153,8 @@ class Recognition:
 
     def answered(self, scores: Tensor, p_values: Tensor, false_alarm: float) -> Inferred:
         """The likeliest of the tasks that do not refuse an input."""
-        best = scores.masked_fill((p_values <= false_alarm) | (scores == -math.inf), -math.inf)
+        refused = (p_values <= false_alarm) & (false_alarm > 0)  # with 0, nothing that fits is refused
+        best = scores.masked_fill(refused, -math.inf)
         answers = [
             self.tasks[column] if score > -math.inf else None
             for score, column in zip(best.max(1).values.tolist(), best.argmax(1).tolist(), strict=True)
@@ -182,7 +184,7 @@ def _some(names: Sequence[str]) -> str:
     return f"task{'s' * (len(names) > 1)} {shown}"
 
 
-def _as_inputs(x: Any, refused: TaskError) -> np.ndarray:
+def _as_inputs(x: Any, refused: PiagetError) -> np.ndarray:
     """Inputs that no task could take, if they are finite numbers with a sample axis; else it is said why."""
     array = None if is_table(x) else np.asarray(x)
     if array is None or array.ndim < 2 or array.dtype.kind not in "fiub" or not np.isfinite(array).all():
