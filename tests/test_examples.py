@@ -134,7 +134,7 @@ def test_the_pages_on_inference_and_on_libraries(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     for page, count in (("docs/inference.md", 1), ("docs/components-library.md", 2)):
         stream = piaget.stream("digits", seed=0, train_size=40)
-        names = {"piaget": piaget, "stream": list(stream)}
+        names: dict[str, Any] = {"piaget": piaget, "stream": list(stream)}
         pieces = blocks(page)
         assert len(pieces) == count
         for piece in pieces:

@@ -351,7 +351,8 @@ def test_wrong_calls():
     x = held_out_of(tasks[0]).x
     with pytest.raises(piaget.SettingError, match="no task has been learned"):
         piaget.Learner(inference="inputs").infer(x)
-    for rate in (1, -0.1, "a", True):
+    wrong: list[Any] = [1, -0.1, "a", True]
+    for rate in wrong:
         with pytest.raises(piaget.SettingError, match="expected a share"):
             learner.infer(x, false_alarm=rate)
     with pytest.raises(piaget.SettingError, match="together=True"):

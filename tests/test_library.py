@@ -18,12 +18,13 @@ from piaget.knowledge.storage import write_files
 from piaget.lab.configuration import configure
 from piaget.lab.making import make
 from piaget.lab.runs import run
+from piaget.method.parameters import new_moments
 from tests.small import binary_tasks, image_tasks, make_task
 from tests.test_hostile_files import mutate_plain, mutate_tensors
 
 SMALL: dict[str, Any] = {"components": piaget.Dense(5), "initial_components": 2, "epochs": 2}
 SMALL |= {"initial_tasks": 2, "batch_size": 8}
-REST = {"epochs": 2, "batch_size": 8}
+REST: dict[str, Any] = {"epochs": 2, "batch_size": 8}
 
 
 def learned(**settings: Any) -> piaget.Learner:
@@ -84,7 +85,7 @@ def test_the_first_task_is_learned_as_a_later_one_is(folder):
     old = learned()
     old.state.memory, old.state.moments = (
         {},
-        library.new_moments(old.settings.optimizer.slots, old.state.components, old.components),
+        new_moments(old.settings.optimizer.slots, old.state.components, old.components),
     )
     old.state.generator.manual_seed(7)
     new = piaget.Learner(components_from=str(folder), adaptation="nft", **REST)
@@ -102,7 +103,7 @@ def test_what_else_may_be_chosen(folder):
     )
     assert (deeper.settings.depth, deeper.settings.components) == (3, piaget.Dense(5, 0.1))
     assert piaget.Learner(components_from=str(folder), components="dense").settings.depth == 2
-    wrong = {
+    wrong: dict[str, tuple[Any, str]] = {
         "components": ("conv", "has Dense"),
         "width": (6, "cannot be used here"),
         "dtype": ("float64", "cannot be used here"),
@@ -112,7 +113,7 @@ def test_what_else_may_be_chosen(folder):
     }
     for name, (value, message) in wrong.items():
         with pytest.raises(piaget.SettingError, match=message):
-            piaget.Learner(components_from=str(folder), **{name: value})
+            piaget.Learner(**{"components_from": str(folder), name: value})
 
 
 def test_components_for_images_and_linear_ones(tmp_path):
@@ -240,6 +241,8 @@ def test_damage_is_noticed(folder):
     with pytest.raises(piaget.LoadError, match="missing"):
         library.read_card(folder)
     with pytest.raises(piaget.LoadError, match="holds no library"):
+        library.read_card(folder / "nothing")
+    with pytest.raises(piaget.SettingError, match="a folder that export_components wrote"):
         piaget.Learner(components_from=str(folder / "nothing"))
 
 

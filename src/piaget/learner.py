@@ -63,7 +63,7 @@ class Learner(Asking):
         **settings: Unpack[Choices],
     ) -> None:
         folder, method = settings.pop("components_from", None), (structure, adaptation, algorithm)
-        source = None if folder is None else library.load(folder, settings.get("components"))
+        source = None if folder is None else library.named(folder, settings.get("components"))
         self.settings = resolve(*method, settings) if source is None else source.settings(*method, settings)
         self.state = State(torch.Generator().manual_seed(self.settings.seed))
         if source is not None:

@@ -18,12 +18,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from piaget.data.plain import shown
 from piaget.data.typed_data import read
 from piaget.errors import LoadError, PiagetError, SettingError
 from piaget.knowledge.consistency import MANY_INPUTS
 from piaget.knowledge.state import State
 from piaget.knowledge.storage import as_folder, damaged, read_files, write_files
 from piaget.method.adaptation import Adaptation
+from piaget.method.choices import PLACE
 from piaget.method.components import KINDS, Components, Shape
 from piaget.method.description import components_from_json, is_described, to_json
 from piaget.method.parameters import SharedParams, new_moments, shared_moments
@@ -236,6 +238,19 @@ def load(folder: str | os.PathLike[str], chosen: Any) -> Library:
     except Exception as error:  # also of a kind of one's own, which meets what it did not make
         raise damaged(path, error) from error
     return Library(path, card, kind, components, digest_of(card))
+
+
+def named(folder: Any, chosen: Any) -> Library:
+    """The library that a setting names."""
+    if not isinstance(folder, str | os.PathLike):
+        raise SettingError(f"components_from={shown(folder)}: expected {PLACE.expected}")
+    path = as_folder(folder, SettingError)
+    if not (path / f"{NAME}.json").is_file():
+        raise SettingError(
+            f"components_from={shown(str(path))}: there is no {NAME}.json in it; expected a folder that "
+            "export_components wrote"
+        )
+    return load(path, chosen)
 
 
 def _read(folder: str | os.PathLike[str]) -> tuple[Path, Card, Tensors]:
