@@ -13,6 +13,7 @@ from piaget.data.encoding import Encoding
 from piaget.data.tasks import Task
 from piaget.errors import SettingError, TaskError, UnknownTaskError
 from piaget.knowledge.checks import as_tasks
+from piaget.knowledge.sizes import Sizes, sizes
 from piaget.knowledge.state import State, TaskRecord
 from piaget.method.model import Model
 from piaget.method.settings import Settings
@@ -58,6 +59,11 @@ class Asking:
     def components(self) -> int:
         """How many components there are."""
         return self.state.k
+
+    def sizes(self) -> Sizes:
+        """How many numbers it holds: components, structures, encoders, decoders, memory; and `parameters`,
+        all but the memory."""
+        return sizes(self.state.snapshot())
 
     def predict(self, x: Any, task: str | Task | None = None, *, together: bool = False) -> Any:
         """Class labels or values for inputs x (n, *shape), of a task that was learned.

@@ -219,9 +219,6 @@ def read_description(folder: Path) -> dict[str, Any]:
 def _upgraded(description: dict[str, Any]) -> dict[str, Any]:
     """What version 0.1 called "no-components" has another name now, with adaptations that store samples."""
     configuration, learner = description["configuration"], description.get("learner") or {}
-    if learner:  # nothing was noted of tasks before that became a setting
-        learner = {"inference": {"part": "NoInference"}} | learner
-        description = description | {"learner": learner}
     algorithm = learner.get("algorithm")
     now = upgraded_algorithm(algorithm, learner.get("adaptation"))
     if now != algorithm:
@@ -391,15 +388,16 @@ def now() -> str:
 
 
 def _commit() -> str | None:
-    """The commit of the code, if it runs from a checkout."""
-    here = Path(__file__).parent
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(here), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None if done.returncode == 0 else None
+    """The commit of the code, if it runs from a checkout of its own (and not as a package in another's)."""
+    git = ["git", "-C", str(Path(__file__).parent)]
+    for command in (["ls-files", "--error-unmatch", Path(__file__).name], ["rev-parse", "HEAD"]):
+        try:
+            done = subprocess.run([*git, *command], capture_output=True, text=True, timeout=5)
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        if done.returncode:
+            return None
+    return done.stdout.strip() or None
 
 
 @contextlib.contextmanager

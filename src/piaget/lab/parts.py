@@ -38,8 +38,13 @@ CLASSES = {
     "decoder": "encoders:Decoder",
     "optimizer": "optimizer:Optimizer",
     "rate_schedule": "optimizer:RateSchedule",
+    "acceptance": "acceptance:Acceptance",
     "stop": "optimizer:StopRule",
     "inference": "inference:Inference",
+    "kept_epoch": "optimizer:KeptEpoch",
+    "reduction": "reduction:Reduction",
+    "start": "starting:Start",
+    "candidate_start": "starting:CandidateStart",
     "schedule": "schedule:Schedule",
     "expansion": "expansion:Expansion",
 }  # of piaget.method: what a part of one's own must be
