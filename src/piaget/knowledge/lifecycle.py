@@ -69,7 +69,8 @@ def begin(settings: Settings, state: State, task: Task, candidate: bool) -> None
 def total_usage(state: State) -> Tensor:
     """How much all tasks together use each component: (k,)."""
     usages = (record.usage for record in state.records.values() if record.usage is not None)
-    return torch.stack([resize(usage.abs().mean(1), 0, state.k) for usage in usages]).sum(0)
+    none = torch.zeros(state.k)  # of components from a library, before the first task
+    return torch.stack([none, *(resize(usage.abs().mean(1), 0, state.k) for usage in usages)]).sum(0)
 
 
 def _newcomer(settings: Settings, state: State, task: Task, drawn: TaskParams) -> NewTask:
