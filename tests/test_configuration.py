@@ -47,13 +47,14 @@ VALUES = {
     "acceptance": ("validated", lambda s: s.acceptance == piaget.Validated()),
     "held_out": (0.5, lambda s: s.acceptance == piaget.Validated(held_out=0.5)),
     "threshold": (0.2, lambda s: s.algorithm.expansion == piaget.ComponentDropout(0.2)),
+    "inference": ("encoded", lambda s: s.inference == piaget.Density("encoded")),
     "compile": ("never", lambda s: s.compile == "never"),
     "device": ("cpu", lambda s: s.device == "cpu"),
     "dtype": ("float64", lambda s: s.dtype == "float64"),
 }
 
 
-@pytest.mark.parametrize("name", [name for name in SETTINGS if name != "seed"])
+@pytest.mark.parametrize("name", [name for name in SETTINGS if name not in ("seed", "components_from")])
 def test_every_setting_reaches_the_learner(name):
     value, holds = VALUES[name]
     conv = name in ("channels", "padding", "components")

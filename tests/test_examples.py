@@ -132,3 +132,15 @@ def test_the_page_on_extending(names):
     text = (Path(__file__).parent.parent / "docs" / "extending.md").read_text()
     for example in re.findall(r"\.\./examples/(\w+\.py)", text):
         assert (Path(__file__).parent.parent / "examples" / example).is_file()
+
+
+def test_the_pages_on_inference_and_on_libraries(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    for page, count in (("docs/inference.md", 1), ("docs/components-library.md", 2)):
+        stream = piaget.stream("digits", seed=0, train_size=40)
+        names: dict[str, Any] = {"piaget": piaget, "stream": list(stream)}
+        pieces = blocks(page)
+        assert len(pieces) == count
+        for piece in pieces:
+            exec(piece, names)
+    assert names["both"].components >= 8

@@ -55,6 +55,7 @@ LEARNERS: dict[str, tuple[dict[str, Any], Any, Any]] = {
     "pending": ({"initial_tasks": 3, "stop": piaget.Patience(3)}, lambda: mixed_tasks(2, n=12), None),
     "initializing": ({}, lambda: mixed_tasks(1, n=12), lambda: make_task("next", n=12)),
     "table": ({}, _tables, None),
+    "inference": ({"inference": "inputs"}, lambda: mixed_tasks(3, n=12), None),
 }
 
 

@@ -36,6 +36,9 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
         Learner as Learner,
         load as load,
     )
+    from piaget.merging import (
+        merge as merge,
+    )
     from piaget.method.acceptance import (
         Acceptance as Acceptance,
         Adapted as Adapted,
@@ -48,6 +51,7 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
         Correction as Correction,
         Finished as Finished,
         Frozen as Frozen,
+        Join as Join,
         Memory as Memory,
         NaiveFineTuning as NaiveFineTuning,
         Replayed as Replayed,
@@ -80,6 +84,14 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
         Expansion as Expansion,
         McNemar as McNemar,
         NoExpansion as NoExpansion,
+    )
+    from piaget.method.inference import (
+        Confidence as Confidence,
+        Density as Density,
+        Energy as Energy,
+        Inference as Inference,
+        NoInference as NoInference,
+        Seen as Seen,
     )
     from piaget.method.optimizer import (
         SGD as SGD,
@@ -148,6 +160,9 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
     from piaget.prior_learner import (
         PriorLearner as PriorLearner,
     )
+    from piaget.scoring.inferring import (
+        Inferred as Inferred,
+    )
     from piaget.scoring.rows import (
         Row as Row,
     )
@@ -169,13 +184,15 @@ _HOMES = {
     "UnknownTaskError",
     "knowledge.sizes": "Sizes",
     "learner": "Learner load",
+    "merging": "merge",
     "method.acceptance": "Acceptance Adapted Judgement TakeAll Validated",
-    "method.adaptation": "Adaptation Correction Finished Frozen Memory NaiveFineTuning Replayed StepContext "
-    "Stored stored_samples",
+    "method.adaptation": "Adaptation Correction Finished Frozen Join Memory NaiveFineTuning Replayed "
+    "StepContext Stored stored_samples",
     "method.components": "Components Conv Dense Linear Module",
     "method.consolidation": "KroneckerEWC MergedEWC",
     "method.encoders": "Decoder Encoder LinearDecoder LinearEncoder NoDecoder NoEncoder",
     "method.expansion": "ComponentDropout Evidence Expansion McNemar NoExpansion",
+    "method.inference": "Confidence Density Energy Inference NoInference Seen",
     "method.optimizer": "SGD Adam AdaptationCosine BestEpoch ConstantRate CosineRate KeptEpoch LastEpoch "
     "Moment NeverStop Optimizer Patience RateSchedule StopRule ValidationScores",
     "method.reduction": "Change NoReduction PruneAndMerge Reduction",
@@ -186,6 +203,7 @@ _HOMES = {
     "method.structures": "Alone Frame LinearCombination Monolithic Scaled SoftGating SoftOrdering Structure",
     "method.trees": "Tensors map_tree resize",
     "prior_learner": "PriorLearner",
+    "scoring.inferring": "Inferred",
     "scoring.rows": "Row",
     "scoring.watch": "EpochReport",
     "streams": "stream",

@@ -10,38 +10,31 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import torch
-from torch import Tensor
 
-from piaget.data.arrays import as_labels
-from piaget.data.columns import as_text
-from piaget.data.encoding import Encoding
+from piaget.asking import Asking
 from piaget.data.tasks import Stream, Task
 from piaget.engine.training import Learning, advance
-from piaget.errors import SettingError, TaskError, UnknownTaskError
-from piaget.knowledge import storage
+from piaget.errors import SettingError, TaskError
+from piaget.knowledge import library, lifecycle, storage
 from piaget.knowledge.checks import as_tasks, check_is_task, check_same, check_task
-from piaget.knowledge.sizes import Sizes, sizes
-from piaget.knowledge.state import State, TaskRecord
+from piaget.knowledge.state import State
 from piaget.lesson import Lesson
-from piaget.method import objective
 from piaget.method.adaptation import Adaptation, Frozen
 from piaget.method.choices import SETTINGS, Choices
 from piaget.method.expansion import NoExpansion
-from piaget.method.model import Model
+from piaget.method.inference import Inference
 from piaget.method.reduction import NoReduction
 from piaget.method.settings import Algorithm, Settings, resolve
 from piaget.method.structures import Structure
 from piaget.scoring.epoch_bar import epoch_bar
-from piaget.scoring.rows import EVALUATION, Row
-from piaget.scoring.scores import TaskNetwork
-from piaget.scoring.task_module import TaskModule
+from piaget.scoring.rows import Row
 from piaget.scoring.watch import OnEpoch, OnRow, Watch
 
 if TYPE_CHECKING:
     from piaget.prior_learner import PriorLearner
 
 
-class Learner:
+class Learner(Asking):
     """Learns one task after another with reusable components.
 
     Strings choose the paper's parts, objects one's own. The defaults are the paper's settings:
@@ -62,8 +55,6 @@ class Learner:
     you may set if you know how many tasks there will be: with many, compiling pays for shorter ones, too.
     """
 
-    settings: Settings
-    state: State
     tasks_in_all: int = 1
     _busy = False
 
@@ -74,8 +65,12 @@ class Learner:
         algorithm: str | Algorithm = "dynamic",
         **settings: Unpack[Choices],
     ) -> None:
-        self.settings = resolve(structure, adaptation, algorithm, settings)
+        folder, method = settings.pop("components_from", None), (structure, adaptation, algorithm)
+        source = None if folder is None else library.named(folder, settings.get("components"))
+        self.settings = resolve(*method, settings) if source is None else source.settings(*method, settings)
         self.state = State(torch.Generator().manual_seed(self.settings.seed))
+        if source is not None:
+            source.begin(self.settings, self.state)
 
     def __repr__(self) -> str:
         pending = f", {len(self.pending)} pending" if self.pending else ""
@@ -95,11 +90,6 @@ class Learner:
         from piaget.suited import suited
 
         return suited(stream, settings)
-
-    @property
-    def model(self) -> Model:
-        """The network, without parameters."""
-        return self.settings.model
 
     # --- learning -----------------------------------------------------------------
 
@@ -188,69 +178,6 @@ class Learner:
         return []
         yield
 
-    # --- asking: also while the learner learns in another thread ------------------------------------
-
-    def _still(self) -> Learner:
-        """The learner as it is at this moment."""
-        return _learner(Learner, self.settings, self.state.snapshot())
-
-    @property
-    def tasks(self) -> list[str]:
-        """The names of the tasks that have been learned."""
-        with self.state.lock:
-            busy = self.state.progress.tasks if self.state.progress else []
-            return [name for name in self.state.records if name not in busy]
-
-    @property
-    def pending(self) -> list[str]:
-        """The names of the tasks that wait for initialization."""
-        return list(self.state.pending)
-
-    @property
-    def components(self) -> int:
-        """How many components there are."""
-        return self.state.k
-
-    def sizes(self) -> Sizes:
-        """How many numbers it holds: components, structures, encoders, decoders, memory; and `parameters`,
-        all but the memory."""
-        return sizes(self.state.snapshot())
-
-    def predict(self, x: Any, task: str | Task) -> Any:
-        """Class labels or values for inputs x (n, *shape), of a task that was learned.
-
-        x is like the task's own inputs; bytes may be given as fractions, divided as in training. For a
-        task from a table, x may be rows of a table.
-        """
-        network = self._network(task)
-        record, out = network.record, network.outputs(network.inputs(x))
-        answer = record.scaling.values(objective.predict(record.kind, out).cpu())
-        if record.labels:  # a regression has none
-            return as_labels(record.labels)[answer.numpy()]
-        return answer if isinstance(x, Tensor) else answer.numpy()
-
-    def predict_proba(self, x: Any, task: str | Task) -> Any:
-        """Class probabilities (n, classes), in the order of the labels."""
-        network = self._network(task)
-        record = network.record
-        if record.kind == "regression":
-            raise SettingError(f"task {record.name!r} is a regression: it has values, no probabilities")
-        answer = objective.probabilities(record.kind, network.outputs(network.inputs(x))).cpu()
-        return answer if isinstance(x, Tensor) else answer.numpy()
-
-    def evaluate(self, tasks: Task | Iterable[Task], split: str = "test") -> list[Row]:
-        """Rows for all of the given tasks that the learner has learned."""
-        given = as_tasks("to be evaluated", tasks)
-        if not given:
-            raise TaskError("to be evaluated: no task at all; expected a task or several")
-        if split not in ("train", "validation", "test"):
-            raise SettingError(f"split={split!r}; expected train, validation or test")
-        still = self._still()
-        known = [task for task in given if task.name in still.tasks]
-        if not known:
-            still.record(given[0])  # says what is known
-        return Watch(self.settings, still.state, known).evaluate(EVALUATION, 0, still.tasks[-1], split)
-
     def try_task(self, task: Task, *, on_epoch: OnEpoch | None = None) -> list[Row]:
         """How well existing components would do: assimilates the task on the side.
 
@@ -258,51 +185,26 @@ class Learner:
         """
         check_is_task(task)
         state = self.state.snapshot()
-        if not self.tasks:
+        if not self._initialized:
             raise SettingError("try_task needs components: learn the initial tasks first")
         check_task(self.settings, state, task, expanding=False)
         algorithm = replace(self.settings.algorithm, expansion=NoExpansion())
         settings = replace(self.settings, adaptation=Frozen(), algorithm=algorithm, reduction=NoReduction())
         state.memory = {}
-        return _learner(Learner, settings, state).learn(task, on_epoch=on_epoch)
+        return learner_of(Learner, settings, state).learn(task, on_epoch=on_epoch)
 
-    def module(self, task: str | Task) -> TaskModule:
-        """The task's network as a plain `nn.Module`, in eval mode: `module(x)` are the probabilities of
-        `predict_proba(x, task)`, or a regression's values, for a tensor x of inputs (of a table:
-        `learner.encoding(task).encode(rows)`). `torch.export` and `torch.onnx.export` take it."""
-        return TaskModule(self._network(task)).eval()
+    def note_inputs(self, tasks: Task | Iterable[Task], inference: str | Inference | None = None) -> None:
+        """Notes of tasks that were learned what `infer` needs, from their data: for learners that were made
+        without it.
 
-    def encoding(self, task: str | Task) -> Encoding | None:
-        """How rows of a table become the task's inputs, if it came from a table."""
-        return self.record(task).encoding
-
-    def structures(self) -> dict[str, Tensor]:
-        """How each task weighs each component at each depth: {task: (components, depths)}.
-
-        Soft gating depends on the input: its mean over training samples, when the task was
-        learned. Linear combinations have one column an output instead of a depth.
+        inference: how tasks are to be told from each other, from now on (default: as before; if nothing was
+        noted before, "inputs"). What was noted in another way is dropped.
         """
-        still = self._still()
-        usages = ((name, still.state.records[name].usage) for name in still.tasks)
-        return {name: usage.clone() for name, usage in usages if usage is not None}
-
-    def record(self, task: str | Task) -> TaskRecord:
-        """What the learner knows of a task that it has learned."""
-        state, name = self.state, task.name if isinstance(task, Task) else as_text(task)
-        if name in state.pending:
-            left = max(self.settings.initial_tasks - len(state.pending), 0)
-            raise UnknownTaskError(
-                f"task {name!r} is pending: the first {self.settings.initial_tasks} tasks are "
-                f"initialized together, and {left} more must come; or call initialize() now"
-            )
-        if name not in self.tasks:
-            known = ", ".join(map(repr, self.tasks)) or "none yet"
-            raise UnknownTaskError(f"task {name!r} is not known; known tasks: {known}")
-        return state.records[name]
-
-    def _network(self, task: str | Task) -> TaskNetwork:
-        still = self._still()
-        return TaskNetwork(still.settings, still.state, still.record(task))
+        given = as_tasks("to be noted", tasks)
+        for task in given:
+            self.record(task)
+        with self.busy(), self.state.transaction():
+            self.settings = lifecycle.note_inputs(self.settings, self.state, given, inference)
 
     # --- files -----------------------------------------------------------------------------------
 
@@ -310,11 +212,28 @@ class Learner:
         """Saves the learner (safetensors and JSON); a crash leaves the old or the new one."""
         storage.save(folder, self.settings, self.state.snapshot())
 
+    def export_components(
+        self, folder: str | os.PathLike[str], *, licence: str | None = None, note: str = ""
+    ) -> None:
+        """Writes the components into a folder, with a card that says what they are and where they come from,
+        for other learners to begin with: `Learner(components_from=folder)`. docs/components-library.md.
+
+        licence: under which others may use them. note: whatever they should know.
+        """
+        library.export(folder, self.settings, self.state.snapshot(), versions(), licence, note)
+
     @classmethod
     def load(cls, folder: str | os.PathLike[str], **parts: Any) -> Learner:
         """Loads a learner, to carry on exactly. Parts of one's own are passed again by name:
         `Learner.load(folder, structure=MyStructure())`; likewise another `device`."""
-        return _learner(cls, *storage.load(folder, parts))
+        return learner_of(cls, *storage.load(folder, parts))
+
+
+def versions() -> dict[str, str]:
+    """Of the software that components were trained with."""
+    import piaget
+
+    return {"piaget": piaget.__version__, "torch": str(torch.__version__)}
 
 
 def load(folder: str | os.PathLike[str]) -> Learner | PriorLearner:
@@ -327,7 +246,7 @@ def load(folder: str | os.PathLike[str]) -> Learner | PriorLearner:
 L = TypeVar("L", bound=Learner)
 
 
-def _learner(cls: type[L], settings: Settings, state: State) -> L:
+def learner_of(cls: type[L], settings: Settings, state: State) -> L:
     """A learner with these settings, which knows this."""
     learner = cls.__new__(cls)
     learner.settings, learner.state = settings, state

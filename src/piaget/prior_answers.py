@@ -140,7 +140,15 @@ class PriorAnswers(ABC):
             return Answers(prior.probabilities(known, x, task), weights=self._weights(known))
         return Answers(None, *prior.values(known, x, task))
 
-    def predict(self, x: Any, task: str | Task) -> Any:
+    def infer(self, x: Any) -> None:
+        """Of which task inputs are is not modelled here: an error that says so, and what else there is."""
+        raise SettingError(
+            "a prior learner models what a row's target is, not how its inputs are distributed: it cannot "
+            "infer of which task they are; name the task (one that was never seen is answered by what tasks "
+            "have in common), or use a piaget.Learner(inference='inputs')"
+        )
+
+    def predict(self, x: Any, task: str | Task | None = None) -> Any:
         """Class labels or values for inputs x (n, *shape), or rows of a table. A task that is not known is
         answered by what tasks have in common, with a note. Classes: by `class_weight`."""
         said, labels = self.answers(x, self._name(task)), self.common.labels
@@ -151,7 +159,7 @@ class PriorAnswers(ABC):
             return number
         return as_labels(labels)[number.numpy()]
 
-    def predict_proba(self, x: Any, task: str | Task) -> Any:
+    def predict_proba(self, x: Any, task: str | Task | None = None) -> Any:
         """Class probabilities (n, classes), in the order of `labels`."""
         said = self.answers(x, self._name(task)).probabilities
         if said is None:
@@ -169,7 +177,9 @@ class PriorAnswers(ABC):
         low, high = self.answers(x, self._name(task)).interval(level)
         return (low, high) if isinstance(x, Tensor) else (low.numpy(), high.numpy())
 
-    def _name(self, task: str | Task) -> str:
+    def _name(self, task: str | Task | None) -> str:
+        if task is None:
+            self.infer(None)
         name = task.name if isinstance(task, Task) else as_text(task)
         if name not in self._known.tasks:
             how = "it is answered by what the others have in common, less sure"

@@ -51,6 +51,7 @@ ALL = (
         "compositional, own adaptation",
         f"run digits {SMALL} --adaptation examples.der_plus_plus:DERPlusPlus --algorithm compositional",
     ),
+    Scenario("inference of tasks", f"run digits {SMALL} --adaptation nft --inference features"),
     Scenario(
         "compositional, learned encoder, fm",
         f"run digits {SMALL} --adaptation fm --algorithm compositional --encoder learned --adapt-every 2",

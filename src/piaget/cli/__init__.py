@@ -11,7 +11,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from piaget import __version__
-from piaget.cli import bench, collect, data, export, life, listing, predict, report, resume, run, sweep
+from piaget.cli import (
+    bench,
+    collect,
+    components,
+    data,
+    export,
+    life,
+    listing,
+    predict,
+    report,
+    resume,
+    run,
+    sweep,
+)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -21,7 +34,8 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"piaget {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (run, life, sweep, resume, report, collect, predict, listing, export, data, bench):
+    results = (report, collect, predict, components, listing, export)
+    for command in (run, life, sweep, resume, *results, data, bench):
         command.add(commands)
     return parser
 

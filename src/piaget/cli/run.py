@@ -16,7 +16,14 @@ from piaget.lab.configuration import configure, is_prior
 from piaget.lab.parts import Trusted
 from piaget.lab.progress import duration
 from piaget.method.choices import SETTINGS
-from piaget.scoring.rows import FURTHER, MAJORITY, final_performance, final_scores, further_performance
+from piaget.scoring.rows import (
+    FURTHER,
+    MAJORITY,
+    final_performance,
+    final_scores,
+    further_performance,
+    inferred_performance,
+)
 from piaget.scoring.worth import at_chance
 
 
@@ -165,7 +172,10 @@ def show(configuration: dict[str, Any], seeds: Sequence[int], options: argparse.
         if len(folders) > 1 or wrong:
             print(f"seed {seed}")
         _print(scores, further[seed], components)
-        if (chance := at_chance(list(RunFolder(options.out / f"seed-{seed}").rows()))) is not None:
+        rows = list(RunFolder(options.out / f"seed-{seed}").rows())
+        for metric, mean in inferred_performance(rows).items():
+            print(f"{'without task names':>24}  {metric} {mean:.3f}")
+        if (chance := at_chance(rows)) is not None:
             print(chance)
     if folders:
         inside = "run.json, rows.csv (all scores), log.txt, learner/ (piaget.Learner.load)"

@@ -68,7 +68,7 @@ def add(commands: Any) -> None:
         "--out", type=Path, default=Path("results"), metavar="DIR", help="output folder (default: results)"
     )
     parser.add_argument("--quick", action="store_true", help="a preset in a minute: to see that all works")
-    add_flags(parser, ("every", "data_dir", "epochs", *PART_SETTINGS))
+    add_flags(parser, ("every", "data_dir", "epochs", "components_from", *PART_SETTINGS))
     add_options(parser)
     add_set(parser, "a setting of the learners, such as width=128 (piaget run --help)")
     add_workers(parser)
@@ -209,8 +209,11 @@ def _common(options: argparse.Namespace) -> dict[str, Any]:
 
 def _settings(options: argparse.Namespace) -> dict[str, Any]:
     """What flags and --set say of all learners."""
-    flags = {name: getattr(options, name) for name in ("epochs", *PART_SETTINGS)}
-    return {name: value for name, value in flags.items() if value is not None} | dict(options.changes)
+    flags = {name: getattr(options, name) for name in ("epochs", "components_from", *PART_SETTINGS)}
+    said = {name: value for name, value in flags.items() if value is not None} | dict(options.changes)
+    if isinstance(said.get("components_from"), str):  # workers may run elsewhere
+        said["components_from"] = str(Path(said["components_from"]).absolute())
+    return said
 
 
 def go(jobs: list[Job], options: argparse.Namespace, code: Trusted) -> int:

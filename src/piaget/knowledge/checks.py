@@ -8,6 +8,7 @@ import torch
 
 from piaget.data.tasks import Task, same_fingerprint
 from piaget.errors import SettingError, TaskError
+from piaget.knowledge.library import parameter_shapes
 from piaget.knowledge.state import Progress, State
 from piaget.method.encoders import NoEncoder
 from piaget.method.objective import output_width
@@ -67,6 +68,7 @@ def check_task(settings: Settings, state: State, task: Task, expanding: bool) ->
             "or leave out the acceptance"
         )
     try:
+        settings.inference.check_kind(task.kind)
         _check_inputs(settings, state, task)
     except (TaskError, SettingError) as error:
         raise type(error)(f"{where}: {error}") from None
@@ -107,6 +109,13 @@ def _check_inputs(settings: Settings, state: State, task: Task) -> None:
             raise TaskError(
                 f"inputs have shape {task.input_shape}, but all tasks share one {shared}, for "
                 f"inputs of shape {tuple(known[0])}"
+            )
+    if state.components and not state.records:  # from a library
+        shapes_now = parameter_shapes(model.components, shapes[0], settings.dtype)
+        if shapes_now != {name: tuple(p.shape[1:]) for name, p in state.components.items()}:
+            raise TaskError(
+                f"inputs of shape {task.input_shape} do not enter the components of the library that the "
+                "learner began with"
             )
     outputs = output_width(task.kind, task.classes)
     columns = model.columns(state.shared.decoder)

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from piaget.knowledge import noting
 from piaget.knowledge.snapshot import describe
 from piaget.knowledge.state import Best, Progress, State, TaskRecord
 from piaget.method.parameters import TaskParams, new_moments, shared_moments, task_moments
@@ -30,6 +31,7 @@ def check_state(settings: Settings, state: State) -> None:
     _check_progress(settings, state)
     _check_tensors(flatten(describe(state)[1]), flatten(describe(_fresh(settings, state))[1]))
     _check_memory(settings, state)
+    noting.check_notes(settings, state)
     for record in state.records.values():
         _check_answers(settings, state, record)
 
@@ -61,7 +63,8 @@ def _check_record(state: State, record: TaskRecord) -> None:
 
 def _check_progress(settings: Settings, state: State) -> None:
     progress, records, pending = state.progress, list(state.records), list(state.pending)
-    _require(bool(records) == bool(state.components), f"{state.k} components for {len(records)} tasks")
+    expected = bool(records) or settings.components_from is not None
+    _require(expected == bool(state.components), f"{state.k} components for {len(records)} tasks")
     if progress is None:
         _require(not (records and pending), f"tasks {pending} are pending after initialization")
         return
@@ -101,12 +104,18 @@ def _fresh(settings: Settings, state: State) -> State:
     model, dtype, generator = settings.model, settings.torch_dtype, torch.Generator()
     slots = settings.optimizer.slots
     fresh = State(generator, memory=state.memory, pending=state.pending)
-    if not state.records:
+    if not state.components:
         return fresh
-    shape = next(iter(state.records.values())).input_shape
-    component = model.components.draw(generator, model.shapes(shape)[0], dtype)
-    fresh.components = {name: p.expand(state.k, *p.shape) for name, p in component.items()}
+    shape = next((record.input_shape for record in state.records.values()), None)
+    entering = model.components.hidden if shape is None else model.shapes(shape)[0]
+    fresh.components = state.components  # of a library: without a task, nobody knows what will enter
+    if entering is not None:
+        component = model.components.draw(generator, entering, dtype)
+        fresh.components = {name: p.expand(state.k, *p.shape) for name, p in component.items()}
     fresh.moments = new_moments(slots, fresh.components, state.k)
+    if shape is None:
+        fresh.shared_moments = shared_moments(slots, fresh.shared)
+        return fresh
     widest = max(record.outputs for record in state.records.values())
     columns = model.columns(state.shared.decoder) or widest
     _require(columns >= widest, f"the shared decoder has {columns} columns for {widest} outputs")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
 from piaget.data.tasks import Split, Task
-from piaget.errors import NotFinite, SettingError
+from piaget.errors import NotFinite, SettingError, TaskError
+from piaget.knowledge import noting
 from piaget.knowledge.state import Progress, State, TaskRecord, tensors
 from piaget.method.adaptation import Finished, Memory
 from piaget.method.batching import explained
+from piaget.method.inference import Inference
 from piaget.method.objective import output_width
 from piaget.method.parameters import (
     TASK_ROLES,
@@ -19,7 +23,7 @@ from piaget.method.parameters import (
     shared_moments,
     task_moments,
 )
-from piaget.method.settings import Settings
+from piaget.method.settings import Settings, with_inference
 from piaget.method.starting import NewTask, PastTask
 from piaget.method.trees import T, check_finite, leaves, map_tree, ordered, resize
 from piaget.recording import observed
@@ -65,7 +69,8 @@ def begin(settings: Settings, state: State, task: Task, candidate: bool) -> None
 def total_usage(state: State) -> Tensor:
     """How much all tasks together use each component: (k,)."""
     usages = (record.usage for record in state.records.values() if record.usage is not None)
-    return torch.stack([resize(usage.abs().mean(1), 0, state.k) for usage in usages]).sum(0)
+    none = torch.zeros(state.k)  # of components from a library, before the first task
+    return torch.stack([none, *(resize(usage.abs().mean(1), 0, state.k) for usage in usages)]).sum(0)
 
 
 def _newcomer(settings: Settings, state: State, task: Task, drawn: TaskParams) -> NewTask:
@@ -135,9 +140,35 @@ def finish(settings: Settings, state: State, task: Task) -> None:
         raise explained(error) from error.__cause__
     _check_memory(settings, memory)
     state.memory = memory
+    if settings.inference.notes:
+        record.note = noting.note(settings, state, record, task)
     if finished.index in state.relearned(settings):
         assert state.progress is not None
         state.past_moments = state.past_moments | {task.name: state.progress.moments[task.name]}
+
+
+def note_inputs(
+    settings: Settings, state: State, tasks: list[Task], inference: str | Inference | None
+) -> Settings:
+    """Notes of finished tasks what inference needs, in a way that the settings which are returned have."""
+    now = settings.inference
+    if inference is None:
+        inference = now if now.notes else "inputs"
+    settings = with_inference(settings, inference)
+    if settings.inference != now:
+        for name, record in state.records.items():
+            state.records[name] = replace(record, note=None)
+    for task in tasks:
+        record = state.records[task.name]
+        form = (tuple(record.input_shape), record.kind, record.classes, record.scaling, record.encoding)
+        if form != (task.input_shape, task.kind, task.classes, task.scaling, task.encoding):
+            raise TaskError(
+                f"task {task.name!r}: its inputs, classes or scaling are not those of the task that was "
+                "learned; expected the same data"
+            )
+        settings.inference.check_kind(task.kind)
+        state.records[task.name] = replace(record, note=noting.note(settings, state, record, task))
+    return settings
 
 
 def usage_of(settings: Settings, state: State, task: Task) -> Tensor:

@@ -58,6 +58,7 @@ def describe(state: State, with_data: bool = True) -> tuple[dict[str, Any], Bran
         "tasks": {str(i): record.params._asdict() for i, record in enumerate(records)},
         "usage": {str(i): record.usage for i, record in enumerate(records) if record.usage is not None},
         "pending": {str(i): _task_tensors(task) for i, task in enumerate(pending)},
+        "notes": {str(i): record.note for i, record in enumerate(records) if record.note is not None},
     }
     places = {name: str(i) for i, name in enumerate(state.records)}
     if state.past_moments:
@@ -130,6 +131,7 @@ def restore(data: dict[str, Any], tree: Branch, settings: Settings) -> State:
     tree = ordered(upgraded(tree))
     names = flatten(tree).keys()
     generator, usages = tree.pop("generator"), tree.pop("usage", {})
+    notes = tree.pop("notes", {})
     pending = tree.pop("pending", {})
     tree = map_tree(lambda t: t.to(settings.device), tree)  # all but what stays on the CPU
     state = State(torch.Generator(), steps=read(int, data.get("steps", 0), "steps"))
@@ -141,7 +143,8 @@ def restore(data: dict[str, Any], tree: Branch, settings: Settings) -> State:
     for i, described in enumerate(read(list[dict[str, Any]], data["records"], "records")):
         fields = _from_fields(_RECORD_FIELDS, described, encodings, f"records[{i}]")
         params = _task_params(tree.get("tasks", {}).get(str(i), {}))
-        record = TaskRecord(**fields, params=params, usage=usages.get(str(i)))
+        note = _flat(notes[str(i)]) if str(i) in notes else None
+        record = TaskRecord(**fields, params=params, usage=usages.get(str(i)), note=note)
         state.records[_new(record.name, state.records)] = record
         if str(i) in tree.get("past_moments", {}):
             state.past_moments[record.name] = _by_role(tree["past_moments"][str(i)], TASK_ROLES, slots)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from piaget.errors import SettingError
@@ -66,6 +67,8 @@ def configure(
     method = {"structure": structure, "adaptation": adaptation, "algorithm": algorithm}
     chosen = check_choices(method, {"epochs": epochs} | dict(settings or {}))
     resolved = settings_of(stream or "", structure, adaptation, algorithm, chosen) | chosen
+    if "components_from" in resolved:  # wherever it is resumed
+        resolved["components_from"] = str(Path(resolved["components_from"]).absolute())
     linear = "linear" in (structure, resolved.get("components"))
     return {
         "stream": stream,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from piaget.scoring.rows import (
     CONSISTENCY,
     EXPANSION,
+    INFERENCE,
     LOWER_IS_BETTER,
     REDUCTION,
     REMOVAL,
@@ -16,7 +17,7 @@ from piaget.scoring.rows import (
 )
 
 MOST = 500  # scores of a run, beside the first, best and final ones of its tasks
-WHOLE = (EXPANSION, REDUCTION, REMOVAL, STRUCTURE, CONSISTENCY)  # stages whose rows are kept, all of them
+WHOLE = (EXPANSION, REDUCTION, REMOVAL, STRUCTURE, CONSISTENCY, INFERENCE)  # stages whose rows are all kept
 COARSE = ("weight", "consistency")  # metrics of which three decimals are enough
 
 Moment = tuple[str, int]  # task that was learned, epoch

@@ -281,6 +281,7 @@ def begin(
     if (folder / "run.json").is_file():
         description = readable(folder)
         _check_same(folder, description, wanted, learner)
+        _check_library(folder, description.get("learner") or {}, learner or {})
         check_data(folder, description.get("data"), data, description["status"] == DONE)
         return
     folder.mkdir(parents=True, exist_ok=True)
@@ -295,6 +296,15 @@ def begin(
         "machine": {"system": platform.platform(), "processor": platform.machine(), "cores": os.cpu_count()},
     }
     write_json(folder / "run.json", description | more | software())
+
+
+def _check_library(folder: Path, then: dict[str, Any], now: dict[str, Any]) -> None:
+    """A run ends with the components that it began with."""
+    if then and now and then.get("components_from") != now.get("components_from"):
+        raise DataError(
+            f"{folder}: the library's components are not those with which the run began, by their hash. "
+            "Nothing was changed: give another folder for a new run, or the library as it was"
+        )
 
 
 def readable(folder: Path) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from piaget.method.acceptance import ACCEPTANCES
 from piaget.method.components import KINDS
 from piaget.method.encoders import DECODERS, ENCODERS
 from piaget.method.expansion import EXPANSIONS
+from piaget.method.inference import INFERENCES
 from piaget.method.optimizer import KEPT_EPOCHS, OPTIMIZERS, RATE_SCHEDULES, STOP_RULES
 from piaget.method.reduction import REDUCTIONS
 from piaget.method.registry import ADAPTATIONS
@@ -40,6 +41,7 @@ PAPER_PARTS: dict[str, Mapping[str, Any]] = {
     "optimizer": OPTIMIZERS,
     "rate_schedule": RATE_SCHEDULES,
     "stop": STOP_RULES,
+    "inference": INFERENCES,
     "kept_epoch": KEPT_EPOCHS,
     "start": STARTS,
     "candidate_start": CANDIDATE_STARTS,
@@ -79,8 +81,9 @@ def _check_stream(learner: Learner, tasks: Stream) -> None:
     """Raises an error if a task could not be learned, before any of them is. The learner is new."""
     settings = learner.settings
     proposes = settings.algorithm.expansion.proposes
+    state = State(torch.Generator(), components=learner.state.components)
     for i in range(len(tasks)):
-        check_task(settings, State(torch.Generator()), tasks[i], proposes and i >= settings.initial_tasks)
+        check_task(settings, state, tasks[i], proposes and i >= settings.initial_tasks)
 
 
 # --- streams ------------------------------------------------------------------------------------------
@@ -166,7 +169,9 @@ def make_learners(
     configuration: Configuration, seeds: Sequence[int], tasks: int, trusted: Trusted = NOTHING
 ) -> list[Learner]:
     """Learners that differ in their seeds only: parts of one's own are the same objects in all of them."""
-    chosen = {"initial_tasks": min(4, tasks)} | make_parts(configuration, trusted)
+    chosen = make_parts(configuration, trusted)
+    if "components_from" not in chosen:
+        chosen = {"initial_tasks": min(4, tasks)} | chosen
     return [Learner(**chosen, seed=seed) for seed in seeds]
 
 

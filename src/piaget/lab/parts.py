@@ -40,6 +40,7 @@ CLASSES = {
     "rate_schedule": "optimizer:RateSchedule",
     "acceptance": "acceptance:Acceptance",
     "stop": "optimizer:StopRule",
+    "inference": "inference:Inference",
     "kept_epoch": "optimizer:KeptEpoch",
     "reduction": "reduction:Reduction",
     "start": "starting:Start",

@@ -148,6 +148,14 @@ class StepContext:
         return torch.zeros_like(self.weight, dtype=torch.bool) if self.task is None else self.task > 0
 
 
+class Join(NamedTuple):
+    """Where the tasks and components of a second learner come to stand among those of a first."""
+
+    tasks: int  # so many tasks are before its own
+    components: int  # so many there are in all
+    places: Tensor  # (k,): those of its own components
+
+
 class Adaptation(ABC):
     """How components take in new knowledge."""
 
@@ -201,6 +209,17 @@ class Adaptation(ABC):
     def recognizes(self, memory: Memory, tasks: int, components: Tensors) -> bool:
         """Is this what it keeps after so many tasks, for components (k, ...)? Asked of what a file holds."""
         return bool(type(self).remember is not Adaptation.remember or not memory)
+
+    def merged(self, one: Memory, other: Memory, join: Join) -> Memory:
+        """The memory of two learners whose tasks and components become one's."""
+        if not all("task" in stored for memory in (one, other) for stored in memory.values()):
+            raise SettingError(
+                f"{type(self).__name__} does not say how what it keeps of two learners is merged (`merged`)"
+            )
+        later = {
+            str(int(s["task"]) + join.tasks): s | {"task": s["task"] + join.tasks} for s in other.values()
+        }
+        return one | later
 
     @property
     def corrects(self) -> bool:

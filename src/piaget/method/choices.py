@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from piaget.method.components import Components
     from piaget.method.encoders import Decoder, Encoder
     from piaget.method.expansion import Expansion
+    from piaget.method.inference import Inference
     from piaget.method.optimizer import KeptEpoch, Optimizer, RateSchedule, StopRule
     from piaget.method.reduction import Reduction
     from piaget.method.schedule import Schedule
@@ -83,6 +84,7 @@ BATCH = Values(
 )
 SEED = Values("N", lambda v: _whole(v, 0, 2**63 - 1), "a whole number, 0 or more, below 2^63")
 FLAG = Values("", lambda value: isinstance(value, bool), "True or False")
+PLACE = Values("FOLDER", lambda value: isinstance(value, str), "the path of a folder")
 TEXT = Values("NAME", lambda value: isinstance(value, str), "a name")
 
 MODEL, TRAINING, METHOD, MACHINE = "the model", "training", "the method's numbers", "where it is computed"
@@ -103,6 +105,10 @@ class Choices(TypedDict, total=False):
 
     components: Annotated[
         str | Components, About(one_of("dense", "conv", "linear"), MODEL, "the kind of components", part=True)
+    ]
+    components_from: Annotated[
+        str,
+        About(PLACE, MODEL, "a library of components to begin with (docs/components-library.md)"),
     ]
     initial_components: Annotated[int, About(WHOLE, MODEL, "how many there are at first (4)")]
     depth: Annotated[
@@ -251,6 +257,15 @@ class Choices(TypedDict, total=False):
         About(NUMBER, METHOD, "validated: share of stored samples that judge, and are not replayed (0.25)"),
     ]
     threshold: Annotated[float, About(NUMBER, METHOD, "dynamic: relative gain that keeps a component (0.05)")]
+    inference: Annotated[
+        str | Inference,
+        About(
+            one_of("none", "inputs", "encoded", "features", "energy", "confidence"),
+            METHOD,
+            "what is noted of each task, so that inputs can be asked about without naming theirs (none)",
+            part=True,
+        ),
+    ]
     compile: Annotated[
         CompileMode,
         About(
@@ -279,7 +294,7 @@ class Setting:
 
 def _declared() -> dict[str, Setting]:
     classes = "Acceptance CandidateStart Components Decoder Encoder Expansion KeptEpoch Optimizer Reduction "
-    classes += "RateSchedule StopRule Schedule Start"
+    classes += "RateSchedule StopRule Schedule Start Inference"
     unknown: dict[str, Any] = dict.fromkeys(classes.split(), object)  # loaded only with PyTorch
     hints = get_type_hints(Choices, localns=unknown, include_extras=True)
     return {name: Setting(name, hint.__metadata__[0]) for name, hint in hints.items()}

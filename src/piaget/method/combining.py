@@ -47,6 +47,8 @@ class Structure(ABC):
     name: str
     axes: dict[str, int]
     output_axes: dict[str, int] = {}  # noqa: RUF012  (the axis of outputs, where there is one)
+    # What each parameter is, along that axis, for a component that a task does not use.
+    absent: dict[str, float] = {}  # noqa: RUF012
     expandable: bool = True  # can a component be added?
     shares: bool = False  # do the weights of a depth sum to 1?
     component_axis: int = -1  # of what `weights` returns

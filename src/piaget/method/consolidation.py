@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from piaget.method.adaptation import Adaptation, Correction, Finished, Memory, StepContext
+from piaget.method.adaptation import Adaptation, Correction, Finished, Join, Memory, StepContext
 from piaget.method.choices import NOT_NEGATIVE, check_fields
 from piaget.method.curvature import (
     as_matrices,
@@ -65,6 +65,29 @@ class KroneckerEWC(Adaptation):
             pull = left @ towards.transpose(1, 2).flatten(1, 2)  # (k, o, T o) (k, T o, i)
             corrected[name] = g + self.strength * (pull - constants["anchor"][name])
         return Correction(from_matrices(corrected, gradient))
+
+    def merged(self, one: Memory, other: Memory, join: Join) -> Memory:
+        axis = {"left": 1, "right": 1, "anchor": 0}
+
+        def placed(part: str, tensor: Tensor) -> Tensor:
+            known = join.places[: tensor.shape[axis[part]]]  # a component may have come since
+            shape = list(tensor.shape)
+            shape[axis[part]] = join.components
+            return tensor.new_zeros(shape).index_copy_(axis[part], known.to(tensor.device), tensor)
+
+        moved = {part: {n: placed(part, t) for n, t in tensors.items()} for part, tensors in other.items()}
+        one = self._for_components(one, join.components)
+        if not one or not moved:
+            return one or moved
+        return {
+            part: {
+                name: tensor + moved[part][name]
+                if part == "anchor"
+                else torch.cat([tensor, moved[part][name]])
+                for name, tensor in tensors.items()
+            }
+            for part, tensors in one.items()
+        }
 
     def remember(self, memory: Memory, finished: Finished) -> Memory:
         memory = self._for_components(memory, len(finished.visible))

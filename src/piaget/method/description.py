@@ -13,9 +13,10 @@ from typing import Any
 from piaget.errors import LoadError, PiagetError
 from piaget.method.acceptance import ACCEPTANCES
 from piaget.method.choices import upgraded_algorithm
-from piaget.method.components import KINDS
+from piaget.method.components import KINDS, Components
 from piaget.method.encoders import DECODERS, ENCODERS, NoDecoder
 from piaget.method.expansion import EXPANSIONS
+from piaget.method.inference import INFERENCES
 from piaget.method.optimizer import KEPT_EPOCHS, OPTIMIZERS, RATE_SCHEDULES, STOP_RULES
 from piaget.method.reduction import REDUCTIONS
 from piaget.method.registry import ADAPTATIONS
@@ -35,6 +36,7 @@ for registry in (
     OPTIMIZERS,
     RATE_SCHEDULES,
     STOP_RULES,
+    INFERENCES,
     KEPT_EPOCHS,
     STARTS,
     CANDIDATE_STARTS,
@@ -55,6 +57,8 @@ ADDED: dict[str, dict[str, Any]] = {
         "start": {"part": "AsDrawn"},
         "candidate_start": {"part": "FreshCandidate"},
         "reduction": {"part": "NoReduction"},
+        "inference": {"part": "NoInference"},
+        "components_from": None,
     },
     "Replay": {"share": None},
     "DilutedReplay": {"share": None},
@@ -88,7 +92,7 @@ def to_json(part: Any) -> Any:
         fields = {field.name: getattr(part, field.name) for field in dataclasses.fields(part)}
     else:
         fields = dict(getattr(part, "__dict__", {}))
-    if PARTS.get(type(part).__name__) is type(part):
+    if is_described(part):
         name, described = type(part).__name__, {field: to_json(value) for field, value in fields.items()}
         neutral = ADDED.get(name, {})
         kept = {f: value for f, value in described.items() if f not in neutral or value != neutral[f]}
@@ -116,6 +120,26 @@ def from_json(data: Any, own: Mapping[str, Any]) -> Settings:
     settings = dataclasses.replace(settings, **changes)
     check_fit(settings)
     return settings
+
+
+def is_described(part: Any) -> bool:
+    """Is it one of the library's own parts, so that plain data says all of it?"""
+    return PARTS.get(type(part).__name__) is type(part)
+
+
+def components_from_json(data: Mapping[str, Any], own: Components | None) -> Components:
+    """A kind of components. own: the user's own, if the data only names one."""
+    if "custom" in data:
+        if own is None:
+            raise LoadError(
+                f"components={data['custom']} is not part of piaget; give it, too: "
+                "Learner(components_from=folder, components=...)"
+            )
+        return _checked(dict(data), "components", own)
+    kind = _build(data, "components", {})
+    if not isinstance(kind, Components):
+        raise LoadError(f"{data.get('part')} is no kind of components")
+    return kind
 
 
 def upgraded(data: dict[str, Any]) -> dict[str, Any]:

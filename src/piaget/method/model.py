@@ -133,6 +133,16 @@ class Model:
         rows = self.block(tuple(h.shape[1:]), len(visible))
         return torch.cat([self.forward(params, part, keep, visible) for part in h.split(rows)])
 
+    @torch.no_grad()
+    def features_of_encoded(self, params: Params, h: Tensor, visible: Tensor) -> Tensor:
+        """What leaves the last depth, (n, *shape), without dropout, a block of rows at a time."""
+        keep: Keep = [None] * self.depth
+        structure, own = self.structure, params.task.structure
+        parts = h.split(self.block(tuple(h.shape[1:]), len(visible)))
+        return torch.cat(
+            [structure.body(self.components, params.components, own, part, keep, visible) for part in parts]
+        )
+
     def block(self, entering: Shape, k: int) -> int:
         """How many rows to evaluate at once, so that k components' outputs take little memory."""
         widest, shape = math.prod(entering), entering
@@ -144,7 +154,10 @@ class Model:
 
     def depth_inputs(self, params: Params, x: Tensor, visible: Tensor) -> Iterator[Tensor]:
         """What enters each depth, without dropout."""
-        h = self.encode(params.encoder, x)
+        return self.depth_inputs_of_encoded(params, self.encode(params.encoder, x), visible)
+
+    def depth_inputs_of_encoded(self, params: Params, h: Tensor, visible: Tensor) -> Iterator[Tensor]:
+        """The same from what enters depth 0."""
         structure = self.structure
         prepared = structure.prepare(params.task.structure, visible)
         for depth in range(self.depth):

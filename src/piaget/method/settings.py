@@ -15,11 +15,13 @@ from piaget.method.acceptance import ACCEPTANCES, Acceptance
 from piaget.method.adaptation import Adaptation, Frozen
 from piaget.method.choices import (
     ALGORITHMS,
+    COUNT,
     NUMBERS_OF_PARTS,
     POSITIVE,
     SETTINGS,
     STAGED,
     STAGES,
+    TEXT,
     UP_TO_ONE,
     WHOLE,
     CompileMode,
@@ -31,6 +33,7 @@ from piaget.method.choices import (
 from piaget.method.components import KINDS, Components
 from piaget.method.encoders import DECODERS, ENCODERS, Decoder, Encoder, LinearEncoder, NoDecoder
 from piaget.method.expansion import EXPANSIONS, ComponentDropout, Expansion, NoExpansion
+from piaget.method.inference import INFERENCES, Inference
 from piaget.method.model import Model
 from piaget.method.optimizer import (
     KEPT_EPOCHS,
@@ -117,6 +120,7 @@ class Settings:
     adaptation: Adaptation
     algorithm: Algorithm
     components: Components
+    components_from: str | None  # the hash of the library whose components were the first ones
     initial_components: int
     depth: int
     encoder: Encoder
@@ -129,6 +133,7 @@ class Settings:
     rate_schedule: RateSchedule
     averaging: float  # over this share of the last steps, where components adapt
     stop: StopRule
+    inference: Inference
     kept_epoch: KeptEpoch
     start: Start
     candidate_start: CandidateStart
@@ -241,6 +246,7 @@ def resolve(
         adaptation=parts["adaptation"],
         algorithm=replace(algorithm, expansion=parts["expansion"]),
         components=parts["components"],
+        components_from=None,
         initial_components=_least_components(structure, depth) or initial_components,
         depth=depth,
         encoder=_part("encoder", encoder, ENCODERS, Encoder),
@@ -253,6 +259,7 @@ def resolve(
         rate_schedule=_part("rate_schedule", rate_schedule, RATE_SCHEDULES, RateSchedule),
         averaging=chosen.pop("averaging", 0.0),
         stop=parts["stop"],
+        inference=_part("inference", chosen.pop("inference", "none"), INFERENCES, Inference),
         kept_epoch=_part("kept_epoch", chosen.pop("kept_epoch", "last"), KEPT_EPOCHS, KeptEpoch),
         start=_part("start", chosen.pop("start", "drawn"), STARTS, Start),
         candidate_start=_part(
@@ -269,6 +276,14 @@ def resolve(
     check_fit(settings)
     check_device(settings.device)
     return settings
+
+
+def with_inference(settings: Settings, inference: str | Inference) -> Settings:
+    """The same settings with another way to infer tasks, which is to note something."""
+    part = _part("inference", inference, INFERENCES, Inference)
+    if not part.notes:
+        raise SettingError(f"inference={part.name!r} notes nothing; expected another one")
+    return replace(settings, inference=part)
 
 
 P = TypeVar("P")
@@ -366,6 +381,7 @@ PARTS: dict[str, type] = {
     "optimizer": Optimizer,
     "rate_schedule": RateSchedule,
     "stop": StopRule,
+    "inference": Inference,
     "kept_epoch": KeptEpoch,
     "start": Start,
     "candidate_start": CandidateStart,
@@ -375,7 +391,8 @@ PARTS: dict[str, type] = {
 NUMBERS = {
     "initial_components": WHOLE,
     "depth": WHOLE,
-    "initial_tasks": WHOLE,
+    "components_from": or_none(TEXT),
+    "initial_tasks": COUNT,  # 0: it began with a library
     "initial_epochs": STAGES,
     "batch_size": or_none(WHOLE),
     "learning_rate": POSITIVE,
@@ -388,6 +405,11 @@ def check_fit(settings: Settings) -> None:
     _check_kinds(settings, **PARTS)
     check_fields(settings, **NUMBERS)
     _check_linear(settings.structure, settings.components)
+    if (settings.components_from is None) != (settings.initial_tasks > 0):
+        raise SettingError(
+            f"initial_tasks={settings.initial_tasks}; expected 0 if components are from a library, and "
+            "1 or more otherwise"
+        )
     if settings.adaptation.share is not None and settings.batch_size == 1:
         raise SettingError(
             f"batch_size=1 with share={settings.adaptation.share} of stored samples; expected 2 or more"

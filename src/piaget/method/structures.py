@@ -24,6 +24,7 @@ class SoftOrdering(Structure):
 
     name = "soft-ordering"
     axes = {"logits": 0}  # noqa: RUF012
+    absent = {"logits": float("-inf")}  # noqa: RUF012
     shares = True
 
     def draw(self, generator: torch.Generator, frame: Frame) -> Tensors:
@@ -91,6 +92,7 @@ class SoftGating(Structure):
 
     name = "soft-gating"
     axes = {"weight": 1, "bias": 1}  # noqa: RUF012
+    absent = {"weight": 0.0, "bias": float("-inf")}  # noqa: RUF012
     shares = True
 
     def draw(self, generator: torch.Generator, frame: Frame) -> Tensors:
@@ -157,6 +159,10 @@ class Scaled(Structure):
         return self.inner.axes
 
     @property
+    def absent(self) -> dict[str, float]:  # type: ignore[override]
+        return self.inner.absent
+
+    @property
     def expandable(self) -> bool:  # type: ignore[override]
         return self.inner.expandable
 
@@ -217,6 +223,7 @@ class LinearCombination(Structure):
 
     name = "linear"
     axes = {"psi": 0}  # noqa: RUF012
+    absent = {"psi": 0.0}  # noqa: RUF012
     output_axes = {"psi": 1}  # noqa: RUF012
     component_axis = 0
 

@@ -24,7 +24,8 @@ from piaget.method.objective import metric_name
 from piaget.method.settings import Settings
 from piaget.method.structures import Frame, Structure
 from piaget.method.trees import Tensors
-from piaget.scoring.rows import CONSISTENCY, REMOVAL, STRUCTURE, Row
+from piaget.scoring.inferring import Recognition
+from piaget.scoring.rows import CONSISTENCY, INFERENCE, REMOVAL, STRUCTURE, Row
 from piaget.scoring.scores import Encoded, TaskNetwork
 from piaget.scoring.watch import Watch
 
@@ -361,6 +362,10 @@ def parts(
             yield _removals(learner, task, most, partial(add, REMOVAL))
         elif measure:
             yield []
+    if settings.inference.notes and (INFERENCE, learned[0].name) not in done:
+        of_tasks = Watch(settings, state, learned)
+        recognition = Recognition(settings, state, [task.name for task in learned])
+        yield of_tasks.inference(recognition, INFERENCE, len(settings.stages()), [])
     if settings.structure.shares and (CONSISTENCY, "") not in done:
         everywhere = [weights(learner, task).T for task in learned]
         of_components = consistency(effects_of, everywhere)

@@ -69,6 +69,23 @@ SIMPLE = {
     "boosting": "boosted trees, with the group as a feature",
 }
 
+# Of a learner that is not told the tasks of inputs (scoring/inferring.py); first, the stage of such rows in a
+# run. In tens: from ten inputs of one task at once. Shares of inputs, or of tens, that are inferred right:
+INFERENCE = "inference"
+TASK_INFERRED, IN_TENS = "task inferred", "task inferred in tens"
+FALSE_ALARMS = "false alarms"  # the share of a known task's inputs that are taken for those of an unknown one
+UNKNOWN_AUC = "unknown auc"  # of telling the inputs of an unknown task from those of all known ones
+UNKNOWN_NOTICED = "unknown noticed"  # the share of an unknown task's inputs that are noticed to be
+INFERRED = (
+    TASK_INFERRED,
+    IN_TENS,
+    f"{{}} with {TASK_INFERRED}",  # a score of answers by the network of the inferred task
+    f"{{}} with {IN_TENS}",
+    FALSE_ALARMS,
+    UNKNOWN_AUC,
+    UNKNOWN_NOTICED,
+)
+
 # Scores of one class against all others: "recall of yes".
 BY_CLASS = ("precision", "recall", "f1", "auc")
 
@@ -98,6 +115,7 @@ METRICS = (
     "coverage",  # the share of a regression's values that lie in their intervals of 90 %
     EXPLAINED,
     USUALLY,
+    *INFERRED,
     *(f"{{}} by {model}" for model in SIMPLE),  # the score of a simple model, beside a learner's
     *(f"{score} of {{}}" for score in BY_CLASS),  # here, it stands for a class
 )
@@ -144,6 +162,15 @@ def further_performance(rows: Sequence[Row]) -> dict[str, tuple[float, int]]:
     if len(values.get(MAJORITY, tasks)) < len(tasks):
         del values[MAJORITY]
     return {metric: (math.fsum(of.values()) / len(of), len(of)) for metric, of in values.items()}
+
+
+def inferred_performance(rows: Iterable[Row]) -> dict[str, float]:
+    """Of a run whose tasks can be inferred: the means over tasks of what is told of that."""
+    values: dict[str, list[float]] = {}
+    for row in rows:
+        if row["stage"] == INFERENCE:
+            values.setdefault(row["metric"], []).append(row["value"])
+    return {metric: math.fsum(of_tasks) / len(of_tasks) for metric, of_tasks in values.items()}
 
 
 # --- as text ------------------------------------------------------------------------------------------

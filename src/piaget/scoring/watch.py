@@ -15,6 +15,7 @@ from piaget.method.expansion import Evidence
 from piaget.method.optimizer import ValidationScores
 from piaget.method.reduction import Change
 from piaget.method.settings import Settings
+from piaget.scoring.inferring import Recognition, agnostic_scores
 from piaget.scoring.rows import EXPANSION, MAJORITY, MERGED, REDUCTION, REMOVED, RISE, Row
 from piaget.scoring.scores import Encoded, TaskNetwork
 
@@ -171,6 +172,19 @@ class Watch:
         self.add(trained, epoch, stage, "components", float(components))
         return self.rows
 
+    def inference(
+        self, recognition: Recognition, stage: str, epoch: int, unknown: Sequence[Task], split: str = "test"
+    ) -> list[Row]:
+        """How well the tasks that are watched are told from each other and from `unknown` ones, and answered
+        without being named."""
+        last, rows = recognition.tasks[-1], []
+        known = [task for task in self.tasks if task.name in recognition.tasks]
+        for name, values in agnostic_scores(recognition, known, unknown, split):
+            rows += [
+                self.add(last, epoch, stage, metric, value, name, split) for metric, value in values.items()
+            ]
+        return rows
+
     def decision(self, record: TaskRecord, evidence: Evidence, kept: bool) -> None:
         """The rows about a candidate component."""
         metric, spread = objective.metric_name(record.kind), record.scaling.spread
@@ -221,7 +235,7 @@ class Watch:
     ) -> Row:
         """One row."""
         row = Row(
-            stream=self.state.records[evaluated or trained].stream,
+            stream=self.state.records[evaluated if evaluated in self.state.records else trained].stream,
             method=self.settings.method,
             seed=self.settings.seed,
             trained=trained,
