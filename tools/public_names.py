@@ -60,7 +60,7 @@ def _parameters(path: str, value: Any) -> Iterator[str]:
         return
     named = [one for one in parameters if one.name not in ("self", "cls") and not one.name.startswith("_")]
     for place, one in enumerate(named, 1):
-        stars = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
+        stars = "*" if one.kind == one.VAR_POSITIONAL else "**" if one.kind == one.VAR_KEYWORD else ""
         by_place = f"{place} " if one.kind == one.POSITIONAL_OR_KEYWORD else ""
         optional = "=" if one.default is not one.empty and not stars else ""
         yield f"{path}({by_place}{stars}{one.name}{optional})"
