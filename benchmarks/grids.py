@@ -20,6 +20,7 @@ of learning.
 from __future__ import annotations
 
 import argparse
+import copy
 import csv
 import io
 import json
@@ -37,7 +38,7 @@ from piaget.files import write_atomically
 from piaget.method.choices import parse
 from piaget.method.trees import leaves
 from piaget.scoring.rows import Row
-from piaget.streams.grids import TRAINING, Grids
+from piaget.streams.grids import FEW_SHOT, TRAINING, Grids
 
 METHODS = (
     "soft-ordering/er/dynamic",
@@ -54,6 +55,7 @@ SETTINGS: dict[str, Any] = {
     "replay_size": 8,
     "compile": "never",  # else some tasks take longer than others
 }
+TEST_EPOCHS = 100  # of few-shot tasks, whose samples fit one batch: about as many steps as of others
 KEEP_EVERY, SCORE_EVERY = 10, 25  # tasks
 
 
@@ -74,23 +76,34 @@ def held(learner: piaget.Learner) -> float:
 class Run:
     """One method and seed, in its folder."""
 
-    def __init__(self, folder: Path, stream: Grids, setting: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, stream: Grids, setting: dict[str, Any], stop: int | None) -> None:
         self.folder, self.stream, self.setting = folder, stream, setting
-        self.training = [i for i, planned in enumerate(stream.plan) if planned.part == TRAINING]
+        training = [i for i, planned in enumerate(stream.plan) if planned.part == TRAINING]
+        self.training = training[:stop]
+        few = range(len(training), len(stream))
+        each = len(few) // len(FEW_SHOT)
+        self.tests = [
+            i
+            for i in sorted(few, key=lambda i: (i - len(training)) % max(1, each))  # parts take turns
+            if (stream.plan[i].base or 0) < len(self.training)  # made from a task that was learned
+        ]
         folder.mkdir(parents=True, exist_ok=True)
         there = folder / "setting.json"
         if there.exists() and json.loads(there.read_text()) != setting:
             raise SystemExit(f"{folder} has another setting: {there.read_text()}; expected {setting}")
         there.write_text(json.dumps(setting, indent=1) + "\n")
 
+    def new(self, **settings: Any) -> piaget.Learner:
+        """A learner that knows nothing. settings: others than the run's."""
+        structure, adaptation, algorithm = self.setting["method"].split("/")
+        settings = self.setting["settings"] | settings
+        return piaget.Learner(structure, adaptation, algorithm, seed=self.setting["seed"], **settings)
+
     def learner(self) -> piaget.Learner:
-        """A new one, or the one that was kept."""
+        """The one that was kept, or a new one."""
         if (self.folder / "learner" / "learner.json").exists():
             return piaget.Learner.load(self.folder / "learner")
-        structure, adaptation, algorithm = self.setting["method"].split("/")
-        return piaget.Learner(
-            structure, adaptation, algorithm, seed=self.setting["seed"], **self.setting["settings"]
-        )
+        return self.new()
 
     def train(self) -> None:
         learner = self.learner()
@@ -132,22 +145,21 @@ class Run:
         """Few-shot tasks, each by a copy of the learner: none has learned another."""
         lines = read(self.folder / "few.csv")
         done = {line["task"] for line in lines}
-        for i in range(len(self.training), len(self.stream)):
+        trained = self.learner()
+        for i in self.tests:
             task, planned = self.stream[i], self.stream.plan[i]
             if task.name in done:
                 continue
-            learner = self.learner()
-            before = learner.components
+            learner = self.new(epochs=TEST_EPOCHS)
+            learner.state = copy.deepcopy(trained.state)
             accuracy = accuracies(learner.learn(task))[task.name]
-            tried = accuracies(self.learner().try_task(task)).get(task.name, "")
             lines.append(
                 {
                     "task": task.name,
                     "part": planned.part,
                     "accuracy": accuracy,
-                    "frozen": tried,
                     "chance": 1 / task.classes,
-                    "new": learner.components - before,
+                    "new": learner.components - trained.components,
                 }
             )
             write(self.folder / "few.csv", lines)
@@ -178,6 +190,7 @@ def main() -> None:
     parser.add_argument("--set", nargs="+", type=setting, default=[], metavar="NAME=VALUE")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--tasks", type=int, default=300)
+    parser.add_argument("--stop", type=int, help="after so many of the tasks, and test then")
     parser.add_argument("--tests", type=int, default=10, help="few-shot tasks of each part")
     parser.add_argument("--shots", type=int, default=10)
     parser.add_argument("--glyphs", default="digits")
@@ -205,7 +218,7 @@ def main() -> None:
                 "settings": settings | dict(options.set),
             }
             label = options.label or method.replace("/", " ")
-            run = Run(options.out / label / f"seed-{seed}", stream, described)
+            run = Run(options.out / label / f"seed-{seed}", stream, described, options.stop)
             run.train()
             run.test()
 

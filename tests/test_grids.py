@@ -113,12 +113,14 @@ def test_parts_are_what_they_are_called(seed):
         return all(value in seen for value, seen in zip(combination, values, strict=True))
 
     for planned in parts["seen"]:
+        assert planned.base is not None
         assert planned.combination == training[planned.base]
     for planned in parts["systematic"]:
         combination = planned.combination
         assert is_of_seen_values(combination)
         assert (combination.transformation, combination.rule) not in together
     for planned in parts["substitutive"]:
+        assert planned.base is not None
         combination, base = planned.combination, training[planned.base]
         assert is_of_seen_values(combination)
         assert combination not in training
@@ -249,7 +251,8 @@ def test_no_shortcut_by_brightness_or_a_pixel(seed):
     """One number, a picture's brightness or its most telling pixel, is far from what a network reaches: 0 is
     chance, and 1 is perfect."""
     stream = grids(seed, tests=0, train_size=600)
-    brightness, pixels = {}, {}
+    brightness: dict[str, list[float]] = {}
+    pixels: dict[str, list[float]] = {}
     for i in range(0, 60, 2):
         task, rule = stream[i], stream.plan[i].combination.rule
         (x, y), (x_test, y_test) = numbers(task.train), numbers(held_out_of(task))
@@ -273,7 +276,7 @@ def test_a_network_alone_learns_tasks_of_every_rule_from_many_samples():
     learner = piaget.Learner(
         algorithm="alone", adaptation="fm", width=64, epochs=25, dropout=0.0, initial_tasks=1, seed=0
     )
-    of_rule = {}
+    of_rule: dict[str, int] = {}
     for i, planned in enumerate(stream.plan):
         of_rule.setdefault(planned.combination.rule, i)
     scores = {}

@@ -6,8 +6,9 @@ import pandas as pd
 
 from piaget.report.contents import Contents
 from piaget.report.lives import Life, lives
-from piaget.report.metrics import BORN, MERGED, REMOVED, component_events
+from piaget.report.metrics import BORN, component_events
 from piaget.report.reading import read
+from piaget.scoring.rows import MERGED, REDUCTION, REMOVED
 from tests.made_runs import constant, rows_of, write_run
 
 TASKS = [f"t{j}" for j in range(10)]
@@ -54,7 +55,7 @@ def test_what_is_not_known_is_not_told():
 
 def test_events_in_the_order_of_rows():
     rows = rows_of("digits", "soft-ordering/er/dynamic", 0, constant(0.9), kept=[4])
-    last = {**rows[-1], "stage": "reduction", "trained": "digits-05"}
+    last = {**rows[-1], "stage": REDUCTION, "trained": "digits-05"}
     merged = {**last, "metric": MERGED, "component": 3, "value": 1.0}
     removed = {**last, "metric": REMOVED, "component": 0, "value": 0.01}
     frame = pd.DataFrame([*rows, merged, removed]).assign(run="a")

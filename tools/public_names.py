@@ -53,7 +53,7 @@ def _is_ours(kind: type, name: str) -> bool:
 
 
 def _parameters(path: str, value: Any) -> Iterator[str]:
-    """path(1 a), path(b=): with its place, if it can be given without its name; with =, if it can be left out."""
+    """path(1 a), path(b=): with its place, if it needs no name; with =, if it can be left out."""
     try:
         parameters = list(inspect.signature(value).parameters.values())
     except (TypeError, ValueError):

@@ -229,7 +229,7 @@ def _learn(runs: Sequence[_Member], keeper: Keeper, every: int | None, tell: Tel
                 on_row=keeper.row,
                 keeper=keeper,
             )
-            if keeper.worthwhile():
+            if keeper.worthwhile(i + 1):
                 keeper.keep()
             keeper.tracker.ended()
             for r in (r for r in todo if runs[r] in keeper.left):
@@ -309,7 +309,7 @@ class Keeper:
     """Keeps learners and rows together: rows are on disk before the checkpoint that counts them."""
 
     SHARE = 0.03  # of the time may be spent on keeping: of very short epochs, not every one is kept
-    TASK_SHARE = 0.1  # the same between tasks: of hundreds of short ones, not every one is kept
+    MANY, TASK_SHARE = 50, 0.1  # the same between tasks, once there are many: else every one is kept
 
     def __init__(
         self,
@@ -351,9 +351,10 @@ class Keeper:
         self.began = now if due else None
         return due
 
-    def worthwhile(self) -> bool:
-        """After a task: is it to be kept? Of hundreds of short ones, keeping each would take longest."""
-        return time.monotonic() - self.last >= self.cost / self.TASK_SHARE
+    def worthwhile(self, tasks: int) -> bool:
+        """After so many tasks: is the last one to be kept? Of hundreds of short ones, keeping each would take
+        longest."""
+        return tasks <= self.MANY or time.monotonic() - self.last >= self.cost / self.TASK_SHARE
 
     def write(self) -> None:
         """Writes all new rows."""

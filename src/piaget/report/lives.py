@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from piaget.report.metrics import BORN, MERGED
+from piaget.report.metrics import BORN
+from piaget.scoring.rows import MERGED
 
 
 @dataclass

@@ -23,13 +23,15 @@ from piaget.scoring.rows import (
     FURTHER,
     LOWER_IS_BETTER,
     MAJORITY,
+    MERGED,
     REMOVAL,
+    REMOVED,
     SCORES,
     STRUCTURE,
 )
 
 DROP = 0.05  # a task reuses a component if its score is worse by more than this share without it
-BORN, REMOVED, MERGED = "born", "component removed", "component merged"  # what becomes of components
+BORN = "born"  # a component; others are removed or merged
 TASK = ["run", "evaluated"]  # what tells one task of one run from all others
 
 

@@ -154,7 +154,9 @@ class Grids(LazyStream):
 
     def _training(self, tasks: int) -> list[PlannedTask]:
         """No combination twice, as long as there are others."""
-        rng, plan, used = self._generator(0), [], set()
+        rng = self._generator(0)
+        plan: list[PlannedTask] = []
+        used: set[Combination] = set()
         while len(plan) < tasks:
             for _ in range(TRIES):
                 drawn = self._drawn(rng)
@@ -208,8 +210,10 @@ class Grids(LazyStream):
         if not pairs:
             return None
         transformation, rule = pairs[number % len(pairs)]
-        others = (seen[factor][rng.integers(len(seen[factor]))] for factor in ("first", "second", "cells"))
-        return PlannedTask("systematic", Combination(*others, transformation, rule))
+        first, second, cells = (
+            seen[factor][rng.integers(len(seen[factor]))] for factor in ("first", "second", "cells")
+        )
+        return PlannedTask("systematic", Combination(first, second, cells, transformation, rule))
 
     def _substitutive(
         self, rng: np.random.Generator, training: list[Combination], seen: dict[str, list[Any]], number: int
