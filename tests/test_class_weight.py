@@ -225,9 +225,9 @@ def test_the_command_line(tmp_path, capsys):
     again = said(capsys, *words("report --no-figures --quiet", tmp_path / "out", "--out", tmp_path / "page"))
     assert again.code == 0, again.err
     assert (tmp_path / "page" / "tables" / "classes.csv").is_file()
-    (run,) = report_data(read([tmp_path / "out"]).runs, [], title="t", command="c")["runs"]
-    assert [one["weight"] for one in run["classes"]] == [1.0, 6.0, 1.0]
-    assert {m["key"]: m["verdict"] is None for m in run["metrics"]} == {"loss": False, "accuracy": True}
+    (data,) = report_data(read([tmp_path / "out"]).runs, [], title="t", command="c")["runs"]
+    assert [one["weight"] for one in data["classes"]] == [1.0, 6.0, 1.0]
+    assert {m["key"]: m["verdict"] is None for m in data["metrics"]} == {"loss": False, "accuracy": True}
 
 
 def test_wrong_words_are_refused_before_any_work(tmp_path, capsys):

@@ -18,9 +18,9 @@ from piaget.paper.names import ALGORITHMS, in_words
 from piaget.report import metrics, page_data as data
 from piaget.report.ablation import Variation, variations
 from piaget.report.alerts import alerts
-from piaget.report.answers import Look, looks, overall
 from piaget.report.contents import Contents, filled, mean_use
 from piaget.report.explorer import rounded
+from piaget.report.first_look import Look, looks, overall
 from piaget.report.forms import Cell, Table
 from piaget.report.groups import Group
 from piaget.report.lives import Life

@@ -14,8 +14,8 @@ from piaget.paper.names import in_words
 from piaget.report import statistics
 from piaget.report.ablation import ablation, variations
 from piaget.report.alerts import alerts
-from piaget.report.answers import looks, overall
 from piaget.report.contents import Contents
+from piaget.report.first_look import looks, overall
 from piaget.report.reading import read
 from tests.made_runs import constant, write_run
 
