@@ -1,0 +1,58 @@
+"""Texts of the documentation, and the code in them."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+FENCE = re.compile(r"^```(\{code-cell\} )?(\w*)[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
+OPTION = re.compile(r"^:(\w+): (.*)\n+", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of code, with the line that it begins on."""
+
+    language: str
+    code: str
+    line: int
+    is_cell: bool  # of a notebook
+    tags: str = ""
+
+
+def blocks(path: Path) -> list[Block]:
+    """All fenced blocks of a page."""
+    text, found = path.read_text(), []
+    for match in FENCE.finditer(text):
+        cell, language, code = match.groups()
+        tags = ""
+        while cell and (option := OPTION.match(code)):
+            tags, code = tags + option[2], code[option.end() :]
+        found.append(Block(language, code, text.count("\n", 0, match.start()) + 2, bool(cell), tags))
+    return found
+
+
+def python_blocks(path: str) -> list[str]:
+    """The code of a page's blocks ```python, which are not cells of a notebook."""
+    return [b.code for b in blocks(ROOT / path) if b.language == "python" and not b.is_cell]
+
+
+def notebooks() -> list[Path]:
+    """All pages that are run when the site is built."""
+    pages = sorted((ROOT / "docs").rglob("*.md"))
+    return [p for p in pages if "_build" not in p.parts and "{code-cell}" in p.read_text()]
+
+
+def run(path: Path) -> dict[str, object]:
+    """Runs all cells of a notebook, one after the other. A cell that is to raise an error has to."""
+    names: dict[str, object] = {"__name__": "__main__"}
+    for cell in (block for block in blocks(path) if block.is_cell):
+        code = compile("\n" * (cell.line - 1) + cell.code, str(path), "exec")
+        if "raises-exception" in cell.tags:
+            try:
+                exec(code, names)
+            except Exception:
+                continue
+            raise AssertionError(f"{path}, line {cell.line}: this cell is said to raise an error")
+        exec(code, names)
+    return names
