@@ -25,10 +25,10 @@ def blocks(path: Path) -> list[Block]:
     text, found = path.read_text(), []
     for match in FENCE.finditer(text):
         cell, language, code = match.groups()
-        tags = ""
+        tags, start = "", match.start(3)
         while cell and (option := OPTION.match(code)):
-            tags, code = tags + option[2], code[option.end() :]
-        found.append(Block(language, code, text.count("\n", 0, match.start()) + 2, bool(cell), tags))
+            tags, code, start = tags + option[2], code[option.end() :], start + option.end()
+        found.append(Block(language, code, text.count("\n", 0, start) + 1, bool(cell), tags))
     return found
 
 

@@ -21,7 +21,11 @@ UNITS = {"accuracy": "accuracy in %", "rmse": "rmse"}
 
 @dataclass(frozen=True)
 class Method:
-    """A method by the names of its choices; a part of one's own is named `package.module:Name`."""
+    """A method by the names of its choices; a part of one's own is named `package.module:Name`.
+
+    >>> piaget.lab.Method("soft-ordering", "er", "dynamic").adaptation
+    'er'
+    """
 
     adaptation: str
     algorithm: str
