@@ -53,10 +53,10 @@ python_use_unqualified_type_names = True
 def add_other_pages(app: object, docname: str, source: list[str]) -> None:
     """Pages that the index does not name stand in its last list: a new page needs no change there."""
     if docname == "index":
-        named = set(re.findall(r"^[\w/-]+$|<([\w/-]+)>$", source[0], re.MULTILINE))
-        named |= set(re.findall(r"^[\w/-]+$", source[0], re.MULTILINE)) | {"index"}
+        named = {"index", *re.findall(r"^[\w/-]+$", source[0], re.MULTILINE)}
         others = sorted(page.stem for page in DOCS.glob("*.md") if page.stem not in named)
-        source[0] = source[0].replace("% other pages", "\n".join(others))
+        if others:
+            source[0] += "\n".join(["", "```{toctree}", ":caption: More", ":hidden:", "", *others, "```", ""])
 
 
 def setup(app: object) -> None:

@@ -60,8 +60,8 @@ def compare(
     ...     out=tempfile.mkdtemp(),
     ...     epochs=2,
     ... )
-    >>> [row["method"] for row in table]
-    ['soft-ordering/er/dynamic', 'soft-ordering/nft/dynamic']
+    >>> [(row["base"], row["algorithm"]) for row in table]
+    [('er', 'dynamic'), ('nft', 'dynamic')]
     """
     collector = _Collector()
     chosen = [_Method.of(method, collector) for method in methods]

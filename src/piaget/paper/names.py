@@ -23,8 +23,8 @@ UNITS = {"accuracy": "accuracy in %", "rmse": "rmse"}
 class Method:
     """A method by the names of its choices; a part of one's own is named `package.module:Name`.
 
-    >>> piaget.lab.Method("soft-ordering", "er", "dynamic").adaptation
-    'er'
+    >>> piaget.lab.Method(adaptation="er", algorithm="dynamic").structure
+    'soft-ordering'
     """
 
     adaptation: str
