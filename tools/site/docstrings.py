@@ -1,12 +1,15 @@
-"""Docstrings as they are written here, for Sphinx. Their text is plain: stars and underscores mean themselves,
-code stands in backticks or indented, and a line `name: what it is` is about an argument."""
+"""Docstrings as they are written here, for Sphinx. Their text is plain: stars and underscores mean
+themselves, code stands in backticks or indented, and a line `name: what it is` is about an argument."""
+
+from __future__ import annotations
 
 import inspect
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sphinx.application import Sphinx
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
 
 ARGUMENT = re.compile(r"^(\w+(?:, \w+)*): (.+)$")
 CODE = re.compile(r"(`[^`]*`)")

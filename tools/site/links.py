@@ -1,7 +1,7 @@
 """Checks a built site: `python -m tools.site.links FOLDER`.
 
-Every link within the site leads to a file that is there, and to a place in it that is there; links to elsewhere
-have the form of one (they are not followed); and no page loads anything from elsewhere.
+Every link within the site leads to a file that is there, and to a place in it that is there; links to
+elsewhere have the form of one (they are not followed); and no page loads anything from elsewhere.
 """
 
 import sys

@@ -39,6 +39,8 @@ def write(app: Sphinx, error: Exception | None) -> None:
         doctree = env.get_and_resolve_doctree(page, builder)
         title, address = env.titles[page].astext(), app.builder.get_target_uri(page)
         listed.append(f"- [{title}]({address}): {_cut(first_paragraph(env.get_doctree(page)))}")
+        for cell in list(doctree.findall(_folds)):  # as text, it is shown
+            cell.replace_self(cell.children)
         text = builder.create_translator(doctree, builder)
         doctree.walkabout(text)
         whole.append(f"<!-- {address} -->\n\n{text.body.strip()}\n")
@@ -46,6 +48,10 @@ def write(app: Sphinx, error: Exception | None) -> None:
     out = Path(app.outdir)
     (out / "llms.txt").write_text("\n".join(listed), encoding="utf-8")
     (out / "llms-full.txt").write_text("\n\n".join(whole), encoding="utf-8")
+
+
+def _folds(node: nodes.Node) -> bool:
+    return type(node).__name__ == "HideCodeCellNode"
 
 
 def _cut(text: str, most: int = 200) -> str:

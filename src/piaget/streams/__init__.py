@@ -42,8 +42,8 @@ def stream(
     folder; else they are downloaded. Options differ by stream: `train_size` limits the training
     samples of each task, `tasks` the number of tasks; see docs/streams.md.
 
-    Raises `SettingError` for a name or an option that is not known, `DataError` if files are damaged or cannot be
-    had.
+    Raises `SettingError` for a name or an option that is not known, `DataError` if files are damaged or
+    cannot be had.
 
     >>> tasks = piaget.stream("digits", seed=0, tasks=3)
     >>> len(tasks), tasks[0].name, tuple(tasks[0].train.x.shape[1:])

@@ -51,8 +51,8 @@ def from_folder(
     without it all pictures must have the same size. Pictures are grey if all are, and else in colour.
     They are read when their task is asked for, and kept as bytes in the task.
 
-    Raises `DataError` if there are no pictures, or if they differ in size and `size` is not given; `SettingError`
-    for numbers that do not fit.
+    Raises `DataError` if there are no pictures, or if they differ in size and `size` is not given;
+    `SettingError` for numbers that do not fit.
 
     >>> import pathlib, tempfile
     >>> from PIL import Image

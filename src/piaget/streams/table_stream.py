@@ -88,8 +88,8 @@ def from_table(
     All that is recorded in the tasks, and in a learner that learns them: `learner.predict(rows, task)`
     takes rows of the same columns, and scores are in the target's own units.
 
-    Raises `DataError` if a column is missing or cannot be read, with its name and the row, and `SettingError` for
-    settings that do not fit.
+    Raises `DataError` if a column is missing or cannot be read, with its name and the row, and
+    `SettingError` for settings that do not fit.
 
     >>> import pandas
     >>> table = pandas.DataFrame({"site": ["a", "b"] * 20, "age": range(40), "cost": np.arange(40) / 7})
