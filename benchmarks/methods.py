@@ -1,0 +1,131 @@
+"""Which parts make a method better: chosen on validation data, reported on test data of other seeds.
+
+    python -m benchmarks.methods choose --streams objects-random mnist --out results/choose
+    python -m benchmarks.methods report --streams objects-random mnist --out results/report
+    python -m benchmarks.methods table results/choose        # what is there so far, against the reference
+
+Choosing never sees test data: of seeds 100 to 104, half of each task's validation data is what the learner
+has for its own decisions, and the other half takes the place of test data. Reporting is on seeds 0 to 9, with
+streams as they are. Both go on where they were stopped. Variants are in VARIANTS; each differs from
+another one in a single part where that can be.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import piaget
+from piaget.data.tasks import Split, Task, split_rows
+from piaget.lab import compare
+from piaget.lab.final_table import mean_and_error
+from piaget.lab.folder import DONE, RunFolder, runs_below
+from piaget.paper.defaults import settings_of
+from piaget.scoring.rows import Row, final_performance, final_scores
+from piaget.streams.lazy import MadeStream
+
+CHOOSING, REPORTING = range(100, 105), range(10)
+OPTIONS: dict[str, dict[str, Any]] = {"cub": {"features": "resnet18_approx"}}  # of streams
+
+HELD_OUT = "benchmarks.methods:held_out"
+
+REFERENCE = "paper"
+VARIANTS: dict[str, dict[str, Any]] = {
+    REFERENCE: {"adaptation": "er", "algorithm": "dynamic"},
+    "frozen": {"adaptation": "fm", "algorithm": "dynamic"},
+    "alone": {"adaptation": "fm", "algorithm": "alone"},
+    "cosine": {"adaptation": "er", "algorithm": "dynamic", "rate_schedule": "cosine"},
+    "frozen cosine": {"adaptation": "fm", "algorithm": "dynamic", "rate_schedule": "cosine"},
+}
+
+
+def held_out(seed: int, stream: str, **options: Any) -> MadeStream:
+    """A stream by name, in whose tasks half of the validation data takes the place of the test data."""
+    whole = piaget.stream(stream, seed=seed, **options)
+
+    def make(i: int) -> Task:
+        task = whole[i]
+        assert task.validation is not None, f"{stream} has no validation data"
+        x, y = task.validation.x, task.validation.y
+        kept, _, scored = split_rows(y, task.classes, (0.5, 0.0, 0.5), seed)
+        return replace(task, validation=Split(x[kept], y[kept]), test=Split(x[scored], y[scored]))
+
+    return MadeStream(f"{stream}, validation", seed, len(whole), make)
+
+
+def train(streams: list[str], variants: list[str], seeds: list[int], out: Path, choosing: bool) -> None:
+    """All that is not there yet; each stream and variant in a folder of its own."""
+    for stream in streams:
+        options = OPTIONS.get(stream, {})
+        given: Any = (HELD_OUT, {"stream": stream} | options) if choosing else (stream, options)
+        for name in variants:
+            variant = VARIANTS[name]
+            usual = settings_of(stream, "soft-ordering", variant["adaptation"], variant["algorithm"], variant)
+            folder = out / stream / name.replace(" ", "-")
+            compare([usual | variant], [given], seeds, folder)
+            print(f"{stream}, {name}: done", flush=True)
+
+
+# --- what came of it ------------------------------------------------------------------------------------
+
+
+def outcome(run: RunFolder) -> dict[str, float]:
+    """Of one finished run: final performance, with more being better, and what it took."""
+    rows: list[Row] = list(run.rows())
+    performance = final_performance(final_scores(rows))
+    assert performance is not None
+    metric, value = performance
+    counts = [row["value"] for row in rows if row["metric"] == "components"]
+    return {"score": -value if metric == "rmse" else value, "components": counts[-1] if counts else 0.0}
+
+
+def table(out: Path) -> str:
+    """A row a stream and variant: mean and standard error, and the paired difference from the reference."""
+    found: dict[tuple[str, str], dict[int, dict[str, float]]] = defaultdict(dict)
+    for run in runs_below(out):
+        if run.status == DONE:
+            stream, variant = run.path.relative_to(out).parts[:2]
+            found[stream, variant][run.seed] = outcome(run)
+    lines = ["| stream | variant | seeds | score | components | difference |", "|---|---|---|---|---|---|"]
+    for (stream, variant), runs in sorted(found.items()):
+        reference: Mapping[int, dict[str, float]] = found.get((stream, REFERENCE), {})
+        scores = _shown([100 * run["score"] for run in runs.values()])
+        counts = _shown([run["components"] for run in runs.values()])
+        both = [
+            100 * (run["score"] - reference[seed]["score"]) for seed, run in runs.items() if seed in reference
+        ]
+        difference = _shown(both) if both and variant != REFERENCE else ""
+        lines.append(f"| {stream} | {variant} | {len(runs)} | {scores} | {counts} | {difference} |")
+    return "\n".join(lines) + "\n"
+
+
+def _shown(values: list[float]) -> str:
+    mean, error = mean_and_error(values)
+    return f"{mean:.2f} ± {error:.2f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("what", choices=("choose", "report", "table"))
+    parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("--streams", nargs="+", default=["objects-random"])
+    parser.add_argument("--variants", nargs="+", default=list(VARIANTS), choices=list(VARIANTS))
+    parser.add_argument("--seeds", nargs="+", type=int)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    folder = options.folder or options.out
+    if folder is None:
+        parser.error("say where: --out FOLDER")
+    if options.what != "table":
+        choosing = options.what == "choose"
+        seeds = options.seeds or list(CHOOSING if choosing else REPORTING)
+        train(options.streams, options.variants, seeds, folder, choosing)
+    print(table(folder))
+
+
+if __name__ == "__main__":
+    main()
