@@ -43,7 +43,7 @@ browser:
 # The documentation: all of its notebooks are run, warnings are errors, links are checked; without network.
 docs: $(VENV)/.docs-ready
 	rm -rf docs/_build/html
-	$(BIN)/sphinx-build -W --keep-going -q -E -b html docs docs/_build/html
+	$(BIN)/sphinx-build -W --keep-going -q -E -j auto -b html docs docs/_build/html
 	$(BIN)/python -m tools.site.links docs/_build/html
 	@echo "docs/_build/html/index.html; for language models: llms.txt and llms-full.txt beside it"
 
