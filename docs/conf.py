@@ -1,11 +1,15 @@
 """The documentation site: `make docs` builds it, without network and with warnings as errors."""
 
+import os
 import re
 import sys
 from pathlib import Path
 
 DOCS = Path(__file__).parent
-sys.path[:0] = [str(DOCS.parent / "src"), str(DOCS.parent)]  # piaget, and tools.site
+ROOMS = [str(DOCS.parent / "src"), str(DOCS.parent)]  # piaget; tools.site and examples
+sys.path[:0] = ROOMS
+os.environ["PYTHONPATH"] = os.pathsep.join([*ROOMS, os.environ.get("PYTHONPATH", "")])  # for notebooks
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # they are small, and several run at once
 
 import piaget  # noqa: E402
 
