@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test lint js unit browser docs results bench soak fuzz clean
+.PHONY: run test lint js unit browser docs results bench soak fuzz compat package clean
 
 run: $(READY)
 	$(BIN)/piaget sweep objects-random --adaptations er --seeds 3 --out results/objects
@@ -72,6 +72,16 @@ HOURS ?= 8
 fuzz: $(READY)
 	$(BIN)/python -m tools.fuzz --hours $(HOURS)
 
+# The core tests on each Python that is here, with the newest torch for it (docs/versions.md). TORCH="2.4.0 2.13.0"
+# tries these instead.
+TORCH ?=
+compat: $(READY)
+	$(BIN)/python -m tools.compat $(if $(TORCH),--torch $(TORCH))
+
+# dist/: a wheel and a source archive.
+package: $(READY)
+	$(BIN)/python -m build
+
 # Made once, and again when what is to be installed changes.
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -80,4 +90,4 @@ $(READY): pyproject.toml constraints.txt
 
 clean:
 	[ ! -d results ] || find results -mindepth 1 -maxdepth 1 ! -name paper -exec rm -rf {} +
-	rm -rf $(VENV) docs/_build tools/js/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist docs/_build tools/js/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -34,12 +34,29 @@ OPTIONS: dict[str, dict[str, Any]] = {"cub": {"features": "resnet18_approx"}}  #
 HELD_OUT = "benchmarks.methods:held_out"
 
 REFERENCE = "paper"
+PAPER: dict[str, Any] = {"structure": "soft-ordering", "adaptation": "er", "algorithm": "dynamic"}
+ALL: dict[str, Any] = PAPER | {
+    "structure": "soft-ordering-scaled",
+    "rate_schedule": "cosine",
+    "kept_epoch": "best",
+    "replay_share": 0.5,
+    "acceptance": "validated",
+    "expansion": "mcnemar",
+}
 VARIANTS: dict[str, dict[str, Any]] = {
-    REFERENCE: {"adaptation": "er", "algorithm": "dynamic"},
-    "frozen": {"adaptation": "fm", "algorithm": "dynamic"},
-    "alone": {"adaptation": "fm", "algorithm": "alone"},
-    "cosine": {"adaptation": "er", "algorithm": "dynamic", "rate_schedule": "cosine"},
-    "frozen cosine": {"adaptation": "fm", "algorithm": "dynamic", "rate_schedule": "cosine"},
+    REFERENCE: PAPER,
+    "frozen": PAPER | {"adaptation": "fm"},
+    "alone": PAPER | {"adaptation": "fm", "algorithm": "alone"},
+    "all": ALL,
+    "all, similar start": ALL | {"start": "similar"},
+    # The parts one by one, on top of the paper's method; and one by one left out.
+    **{f"with {name}": PAPER | {name: ALL[name]} for name in ALL if ALL[name] != PAPER.get(name)},
+    **{
+        f"without {name}": {n: v for n, v in ALL.items() if n != name}
+        | ({name: PAPER[name]} if name in PAPER else {})
+        for name in ALL
+        if ALL[name] != PAPER.get(name)
+    },
 }
 
 
@@ -65,7 +82,7 @@ def train(streams: list[str], variants: list[str], seeds: list[int], out: Path, 
         for name in variants:
             variant = VARIANTS[name]
             usual = settings_of(stream, "soft-ordering", variant["adaptation"], variant["algorithm"], variant)
-            folder = out / stream / name.replace(" ", "-")
+            folder = out / stream / name.replace(", ", "-").replace(" ", "-")
             compare([usual | variant], [given], seeds, folder)
             print(f"{stream}, {name}: done", flush=True)
 

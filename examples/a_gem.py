@@ -12,7 +12,7 @@ from piaget import Correction, Finished, Memory, StepContext, Stored
 class AGEM(piaget.Adaptation):
     size: int | None = None  # samples kept of each task; None: a batch, as experience replay does
     references: int = 32  # stored samples drawn beside each batch
-    name = "a-gem"
+    name = "my-a-gem"
     counts = ("projected",)
 
     def remember(self, memory: Memory, finished: Finished) -> Memory:

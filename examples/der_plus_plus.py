@@ -14,7 +14,7 @@ class DERPlusPlus(piaget.Adaptation):
     alpha: float = 0.5  # how much outputs are held; 0: plain replay, weighed by beta
     beta: float = 1.0
     size: int | None = None  # samples kept of each task; None: a batch, as experience replay does
-    name = "der++"
+    name = "my-der++"
     output_fields = ("logits",)
 
     def remember(self, memory: Memory, finished: Finished) -> Memory:

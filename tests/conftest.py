@@ -17,6 +17,7 @@ from piaget.lab.executors import InProcess
 from tests.browser import browser, driver  # noqa: F401  # fixtures for tests of pages
 from tests.commands import DISTURBED, rows_of, words
 from tests.data_files import write_everything
+from tests.reported import copy, results  # noqa: F401  # fixtures for tests of reports
 
 torch.set_num_threads(1)
 REAL_DATA = os.environ.pop("PIAGET_DATA", None)  # only tests that ask for real data see it
@@ -36,7 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
 # Files whose tests share something that is not to be started twice, or that would get into each other's way:
 # with several workers, each of these is given to a single one, before all others. (Other tests are given out
 # one by one. The marker xdist_group, which would do the same, is not heeded by pytest 9.2 with xdist 3.8.)
-TOGETHER = ("test_ray.py", "test_page.py", "test_table_page.py")
+TOGETHER = ("test_ray.py", "test_page.py", "test_page_explorer.py", "test_page_look.py", "test_table_page.py")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -31,8 +31,10 @@ def rows_of(
     kept: Sequence[int] = (),
     needed: Callable[[int, int], bool] = lambda j, c: True,
     names: Sequence[str] = (),
+    majority: float | None = None,
 ) -> list[Row]:
-    """All rows of a run. kept: tasks with which a component came; needed: does task j need component c?"""
+    """All rows of a run. kept: tasks with which a component came; needed: does task j need component c?
+    majority: the accuracy of every task's most frequent class."""
     names = names or [f"{stream.partition('/')[0]}-{j:02}" for j in range(tasks)]
     first = min(INITIAL, tasks) - 1
     rows: list[Row] = []
@@ -59,6 +61,8 @@ def rows_of(
                 add(names[i], epoch, stage, metric, learned, evaluated=names[j], split="test")
                 add(names[i], epoch, stage, "loss", 1 - learned, evaluated=names[j], split="test")
             add(names[i], epoch, stage, "components", float(count))
+    for name in names if majority is not None else ():
+        add(name, epochs, "evaluation", "majority", majority or 0.0, evaluated=name, split="test")
     if not structured:
         return rows
     for j in range(tasks):

@@ -8,20 +8,25 @@ import json
 import random
 import re
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from piaget.report.page import page
 from piaget.report.page_data import (
     CandidateData,
     CurveData,
     ExplorerData,
     ExplorerTaskData,
     FurtherData,
+    LifeData,
+    LookData,
     MethodData,
     ReportData,
     RunData,
     StreamData,
     TableData,
+    VariationData,
 )
 
 HOSTILE_TASK = "<img src=x onerror=alert(1)>"
@@ -62,6 +67,9 @@ def sample_report(tasks: int = 6, seeds: int = 4, streams: int = 2, repeats: int
         "total_time": "3.2 h",
         "most_memory": "1,204 MB",
         "notes": ["No numbers of the paper for the second stream.", HOSTILE_NOTE],
+        "alerts": [{"kind": "unfinished", "text": f"1 run is unfinished: {HOSTILE_STREAM}.", "stream": 0}],
+        "overall": "ER Dyn. + Comp. has the best mean on 2 of 2 streams." if streams > 1 else "",
+        "looks": [_look(s, all_streams[s], methods[0]["label"]) for s in range(streams)],
         "streams": all_streams,
         "methods": methods,
         "scores": [
@@ -70,7 +78,7 @@ def sample_report(tasks: int = 6, seeds: int = 4, streams: int = 2, repeats: int
         ],
         "runs": runs,
         "curves": curves,
-        "pairs": [{"stream": 0, "method": 0, "other": 3, "seeds": 3, "p": 0.0123, "significant": True}],
+        "variations": [_variation(s, m) for s in range(streams) for m in (1, 2)],
         "tables": [_final_table(all_streams, methods), _cost_table()],
         "explorers": [_grid(draw, runs[0]), _pixels(draw)],
         "paper": [(0, m, METHODS[m][2] - 0.9, 0.6) for m in range(5)],
@@ -80,14 +88,40 @@ def sample_report(tasks: int = 6, seeds: int = 4, streams: int = 2, repeats: int
 def empty_report() -> ReportData:
     """No runs at all."""
     report = sample_report()
-    return {**report, "runs": [], "curves": [], "tables": [], "explorers": [], "paper": [], "notes": []}
+    none: ReportData = {**report, "runs": [], "curves": [], "tables": [], "explorers": [], "paper": []}
+    return {**none, "notes": [], "alerts": [], "overall": "", "looks": [], "variations": []}
 
 
 def small_report() -> ReportData:
     """One run with one task, and nothing else known of it."""
     report = sample_report(tasks=1, seeds=1, streams=1)
     run: RunData = {**report["runs"][0], "structures": [], "uses": [[]], "reused": [], "candidates": []}
-    return {**report, "runs": [run], "curves": [], "tables": [], "explorers": [], "paper": []}
+    alone: ReportData = {**report, "runs": [run], "curves": [], "tables": [], "explorers": [], "paper": []}
+    return {**alone, "alerts": [], "variations": []}
+
+
+LONG = 300  # tasks
+
+
+def long_report() -> ReportData:
+    """One run over hundreds of tasks, with 30 components in the end; nothing else is told of it."""
+    report = small_report()
+    draw = random.Random(1)
+    births = [-1] * 4 + [9 * c for c in range(1, 27)]
+    sizes = [sum(born <= j for born in births) for j in range(LONG)]
+    run = report["runs"][0]
+    run["tasks"] = [f"grid-{j:03}" for j in range(LONG)]
+    run["first"] = run["final"] = [90.0] * LONG
+    run["ratio"] = [1.0] * LONG
+    run["majority"], run["further"] = [None] * LONG, {}
+    run["after"] = [[90.0 - 0.01 * (i - j) if j <= i else None for j in range(LONG)] for i in range(LONG)]
+    run["structures"] = [_structure(draw, size) for size in sizes]
+    run["uses"] = [[sum(weights) / DEPTH for weights in task] for task in run["structures"]]
+    run["lives"] = [
+        {"born": born, "left": None, "into": None, "component": c} for c, born in enumerate(births)
+    ]
+    run["lives"].append({"born": 40, "left": 170, "into": 3, "component": None})
+    return report
 
 
 def odd_report() -> ReportData:
@@ -125,6 +159,51 @@ def _method(base: str, algorithm: str, variant: int) -> MethodData:
         "name": f"{structure}/{base.lower()}/{algorithm.lower()}",
         "algorithm": algorithm,
         "label": f"{base} {algorithm} {changed}".strip(),
+        "words": f"What {base} and {algorithm} stand for",
+    }
+
+
+def _look(s: int, stream: StreamData, best: str) -> LookData:
+    return {
+        "stream": s,
+        "answers": [
+            {
+                "question": "Which method is best, and is it sure?",
+                "tone": "good",
+                "headline": f"{best}, surely: {stream['metric']}",
+                "basis": "+0.4 points over ER No Comp.: 95 % interval +0.1 to +0.7, p = 0.012, 3 seeds.",
+                "evidence": [f"Of {stream['name']}: better than each of the 4 others."],
+                "links": [("performance", "figure"), ("table-final", "table"), ("table-nowhere", "no table")],
+            },
+            {
+                "question": "Is anything forgotten?",
+                "tone": "bad",
+                "headline": f"Yes: {best} loses 0.4 points on average",
+                "basis": "95 % interval \u22120.7 to \u22120.1, p = 0.012, 3 seeds.",
+                "evidence": [f"The worst task is {HOSTILE_TASK}."],
+                "links": [("forgetting", "figure")],
+            },
+        ],
+        "limits": "What 3 seeds can tell: little.",
+    }
+
+
+def _variation(s: int, m: int) -> VariationData:
+    """Of a method beside the first one."""
+    difference = METHODS[m][2] - METHODS[0][2]
+    return {
+        "stream": s,
+        "method": m,
+        "reference": 0,
+        "part": "algorithm",
+        "usual": METHODS[0][1],
+        "other": METHODS[m][1],
+        "seeds": 3,
+        "difference": difference,
+        "low": difference - 1,
+        "high": difference + 1,
+        "p": 0.04 / m,
+        "significant": m == 2,
     }
 
 
@@ -203,11 +282,25 @@ def _run(draw: random.Random, s: int, m: int, seed: int, tasks: int, unfinished:
         "after": tables,
         "structures": structures,
         "uses": [[sum(weights) / DEPTH for weights in task] for task in structures],
-        "births": [-1] * 4 + kept if structures else [],
+        "lives": _lives(kept, learned) if structures else [],
         "threshold": 0.05 if dynamic else None,
         "candidates": candidates,
         "reused": reused,
     }
+
+
+def _lives(kept: Sequence[int], tasks: int) -> list[LifeData]:
+    """Two components more than there are in the end: one was removed, one merged into the first."""
+    there: list[LifeData] = [
+        {"born": born, "left": None, "into": None, "component": c}
+        for c, born in enumerate([-1] * 4 + list(kept))
+    ]
+    last = tasks - 1
+    return [
+        *there,
+        {"born": -1, "left": last, "into": None, "component": None},
+        {"born": min(INITIAL, last), "left": last, "into": 0, "component": None},
+    ]
 
 
 def _further(first: Sequence[float | None], final: Sequence[float | None]) -> dict[str, FurtherData]:
@@ -384,7 +477,14 @@ def _pixels(
     }
 
 
-def data_of(page: str) -> Any:
+def written(folder: Path, reports: Mapping[str, ReportData]) -> dict[str, str]:
+    """Their pages as files, as they are opened by people: addresses by name."""
+    for name, report in reports.items():
+        (folder / f"{name}.html").write_text(page(report), encoding="utf-8")
+    return {name: (folder / f"{name}.html").as_uri() for name in reports}
+
+
+def data_of(text: str) -> Any:
     """What a page was made of."""
-    (packed,) = re.findall(r'<script type="text/plain" id="data">([^<]*)</script>', page)
+    (packed,) = re.findall(r'<script type="text/plain" id="data">([^<]*)</script>', text)
     return json.loads(gzip.decompress(base64.b64decode(packed)))

@@ -161,6 +161,25 @@ def test_sample_gradients_count_every_application(monkeypatch, components):
         torch.testing.assert_close(gradients["bias"][n], expected[1], rtol=1e-8, atol=1e-12)
 
 
+def step_context(components, memory):
+    """A step with a gradient of zero."""
+    return StepContext(
+        components=components,
+        gradient=map_tree(torch.zeros_like, components),
+        memory=memory,
+        reference=None,
+        reference_loss=None,
+        inputs=torch.zeros(0, 5),
+        targets=Targets(torch.zeros(0), torch.zeros(0)),
+        task=None,
+        weight=torch.zeros(0),
+        step=torch.zeros(()),
+        random=torch.zeros(0),
+        loss=lambda components: torch.zeros(()),
+        outputs=lambda components: torch.zeros(0, 1),
+    )
+
+
 def test_penalty_gradient_is_the_dense_product():
     """lambda sum_t (L_t kron R_t) vec(Phi - Phi_t), and the gradient of the quadratic penalty."""
     learner, record, task = learned("binary", piaget.Dense(4))
@@ -191,22 +210,7 @@ def test_penalty_gradient_is_the_dense_product():
         memory = ewc.remember(memory, finished)
         anchors.append(as_matrices(components)["weight"])
     now = map_tree(lambda p: p + 0.2 * torch.randn(p.shape, generator=generator, dtype=p.dtype), components)
-    zero = map_tree(torch.zeros_like, now)
-    context = StepContext(
-        components=now,
-        gradient=zero,
-        memory=ewc.constants(memory, 2),
-        reference=None,
-        reference_loss=None,
-        inputs=torch.zeros(0, 5),
-        targets=Targets(torch.zeros(0), torch.zeros(0)),
-        task=None,
-        weight=torch.zeros(0),
-        step=torch.zeros(()),
-        random=torch.zeros(0),
-        loss=lambda components: torch.zeros(()),
-        outputs=lambda components: torch.zeros(0, 1),
-    )
+    context = step_context(now, ewc.constants(memory, 2))
     corrected = as_matrices(ewc.correct(context).gradient)["weight"]
     phi = as_matrices(now)["weight"].requires_grad_()
     for k in range(2):
@@ -247,3 +251,107 @@ def test_matrices_join_weight_and_bias_and_come_back():
     assert back.keys() == params.keys()
     for name, p in params.items():
         assert torch.equal(back[name], p)
+
+
+# --- one product for all tasks -----------------------------------------------------------------------------
+
+
+def semidefinite(generator, k, n, rank):
+    root = torch.randn(k, n, rank, generator=generator, dtype=torch.float64)
+    return root @ root.mT
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_the_product_nearest_to_a_sum_is_that_of_the_dense_matrix(seed, scale):
+    g = torch.Generator().manual_seed(seed)
+    one = semidefinite(g, 3, 4, 2), semidefinite(g, 3, 3, 3)
+    other = scale * semidefinite(g, 3, 4, 4), semidefinite(g, 3, 3, 1)
+    left, right = curvature.nearest_to_sum(one, other)
+    for k in range(3):
+        dense = torch.kron(one[0][k], one[1][k]) + torch.kron(other[0][k], other[1][k])
+        expected = nearest_by_svd(dense, 4, 3)
+        torch.testing.assert_close(
+            rearrange(left[k], right[k]), expected, rtol=1e-8, atol=1e-8 * expected.max()
+        )
+        for factor in (left[k], right[k]):
+            assert torch.linalg.eigvalsh(factor).min() > -1e-9 * factor.norm()
+        torch.testing.assert_close(left[k].norm(), right[k].norm())
+
+
+def test_sums_with_nothing_and_with_what_has_nothing_in_common():
+    a = torch.diag(torch.tensor([1.0, 0.0])).double()[None]
+    b = torch.diag(torch.tensor([0.0, 1.0])).double()[None]
+    zero = torch.zeros_like(a)
+    left, right = curvature.nearest_to_sum((zero, zero), (zero, zero))
+    assert not left.any()
+    assert not right.any()
+    for pair in (((a, a), (zero, zero)), ((zero, zero), (a, a))):
+        left, right = curvature.nearest_to_sum(*pair)
+        torch.testing.assert_close(torch.kron(left[0], right[0]), torch.kron(a[0], a[0]))
+    left, right = curvature.nearest_to_sum((a, a), (b, b))  # either is nearest
+    torch.testing.assert_close(torch.kron(left[0], right[0]), torch.kron(a[0], a[0]))
+    left, right = curvature.nearest_to_sum((a, a), (2 * b, b))
+    torch.testing.assert_close(torch.kron(left[0], right[0]), torch.kron(2 * b[0], b[0]))
+    left, right = curvature.nearest_to_sum((a, a), (3 * a, a))  # the sum is a product
+    torch.testing.assert_close(torch.kron(left[0], right[0]), torch.kron(4 * a[0], a[0]))
+
+
+def ewc_learner(adaptation, tasks=6):
+    learner = piaget.Learner(
+        adaptation=adaptation,
+        algorithm="compositional",
+        components=piaget.Dense(4),
+        initial_components=2,
+        initial_tasks=2,
+        epochs=3,
+        batch_size=10,
+        dtype="float64",
+    )
+    sizes = []
+    for i in range(tasks):
+        learner.learn(make_task(f"t{i}", "binary", 2, 5, n=20, seed=i))
+        sizes.append(sum(t.numel() for part in learner.state.memory.values() for t in part.values()))
+    return learner, sizes
+
+
+def test_merged_memory_does_not_grow_and_is_near_the_sum():
+    """Same components for both (strength 0), so the same factors: the merged one against the dense sum."""
+    merged, sizes = ewc_learner(piaget.MergedEWC(0.0))
+    apart, growing = ewc_learner(piaget.KroneckerEWC(0.0))
+    assert len(set(sizes[1:])) == 1
+    assert growing[-1] > 2.5 * growing[1]
+    ours, theirs = merged.state.memory, apart.state.memory
+    for k in range(2):
+        pairs = zip(theirs["left"]["weight"][:, k], theirs["right"]["weight"][:, k], strict=True)
+        dense = sum(torch.kron(left, right) for left, right in pairs)
+        assert isinstance(dense, torch.Tensor)
+        product = torch.kron(ours["left"]["weight"][k], ours["right"]["weight"][k])
+        best = nearest_by_svd(dense, 4, 5)
+        least = float((rearrange_dense(dense, 4, 5) - best).norm() / dense.norm())
+        error = float((dense - product).norm() / dense.norm())
+        assert least <= error < 1.1 * least + 0.05, (least, error)  # task by task: hardly worse than at once
+    torch.testing.assert_close(ours["anchor"]["weight"], as_matrices(merged.state.components)["weight"])
+
+
+def rearrange_dense(matrix, out, inp):
+    return matrix.view(out, inp, out, inp).permute(0, 2, 1, 3).reshape(out * out, inp * inp)
+
+
+def test_merged_penalty_gradient_is_the_dense_product():
+    """lambda (L kron R) vec(Phi - Phi*), also for a component that came later, which is free."""
+    learner, _ = ewc_learner(piaget.MergedEWC(0.3))
+    ewc, memory = learner.settings.adaptation, learner.state.memory
+    generator = torch.Generator().manual_seed(1)
+    grown = {
+        n: torch.cat([p, torch.randn(p[:1].shape, generator=generator, dtype=p.dtype)])
+        for n, p in learner.state.components.items()
+    }
+    now = map_tree(lambda p: p + 0.2 * torch.randn(p.shape, generator=generator, dtype=p.dtype), grown)
+    context = step_context(now, ewc.constants(memory, 3))
+    corrected = as_matrices(ewc.correct(context).gradient)["weight"]
+    for k in range(2):
+        block = torch.kron(memory["left"]["weight"][k], memory["right"]["weight"][k])
+        delta = (as_matrices(now)["weight"][k] - memory["anchor"]["weight"][k]).flatten()
+        torch.testing.assert_close(corrected[k].flatten(), 0.3 * block @ delta, rtol=1e-9, atol=1e-12)
+    assert not corrected[2].any()

@@ -10,7 +10,7 @@ import torch
 import piaget
 from piaget.knowledge.snapshot import describe
 from piaget.knowledge.storage import flatten
-from piaget.method import adaptation
+from piaget.method import consolidation
 from piaget.method.curvature import draw_labels, sample_gradients
 from tests.small import binary_tasks, make_task, mixed_tasks
 
@@ -230,7 +230,7 @@ def test_predictions_are_never_made_of_nan():
 
 def test_curvature_that_overflows(monkeypatch):
     huge = lambda *args: {n: g * 1e25 for n, g in sample_gradients(*args).items()}  # noqa: E731
-    monkeypatch.setattr(adaptation, "sample_gradients", huge)
+    monkeypatch.setattr(consolidation, "sample_gradients", huge)
     learner = piaget.Learner(**SMALL, adaptation="ewc")
     tasks = mixed_tasks(2, n=20)
     learner.learn(tasks[0])

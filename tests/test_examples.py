@@ -15,6 +15,7 @@ from torch.utils.data import TensorDataset
 import piaget
 from examples import months, own_adaptation, own_component, own_stream, own_structure
 from tests.notebooks import python_blocks as blocks
+from tests.small import mixed_tasks
 
 
 @pytest.mark.parametrize("example", [own_component, own_structure, own_adaptation, own_stream])
@@ -117,10 +118,13 @@ def test_the_page_on_tables(monkeypatch, tmp_path):
 def test_the_page_on_extending(names):
     """Every Python block runs, in order, and so do the examples that it names."""
     pieces = blocks("docs/extending.md")
-    assert len(pieces) == 5
+    assert len(pieces) == 6
     for piece in pieces:
         exec(piece, names)
     assert names["learner"].settings.encoder.words == 50
+    learner = piaget.Learner(acceptance=names["NobodyLoses"](), width=6, epochs=2, initial_tasks=2)
+    rows = [row for task in mixed_tasks(4, n=15) for row in learner.learn(task)]
+    assert {row["value"] for row in rows if row["metric"] == "adapted share"} <= {0.0, 0.25, 0.5, 1.0}
     text = (Path(__file__).parent.parent / "docs" / "extending.md").read_text()
     for example in re.findall(r"\.\./examples/(\w+\.py)", text):
         assert (Path(__file__).parent.parent / "examples" / example).is_file()

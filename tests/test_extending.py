@@ -16,7 +16,7 @@ from examples.cosine_and_patience import NoProgress, WarmCosine
 from examples.der_plus_plus import DERPlusPlus
 from examples.mcnemar import McNemar
 from examples.scale_and_shift import ScaleAndShift
-from piaget.engine.training import Training
+from piaget.engine.training import PartStep, Training
 from piaget.knowledge.snapshot import describe
 from piaget.knowledge.storage import flatten
 from piaget.method import objective
@@ -79,6 +79,15 @@ OWN: dict[str, dict[str, Any]] = {
     "cosine, no progress": {"rate_schedule": WarmCosine(), "stop": NoProgress(2), "epochs": 8},
     "encoder": {"encoder": TwoLayers(), "algorithm": STAGED},
     "decoder": {"decoder": Cosines(), "algorithm": STAGED},
+    "balanced replay": {"adaptation": piaget.Replay(5, 0.4), "algorithm": STAGED},
+    "balanced replay, jointly": {"replay_share": 0.6, "algorithm": "no-components", "epochs": 4},
+    "validated": {"acceptance": "validated", "algorithm": STAGED, "learning_rate": 0.1},
+    "der++ of the library": {"adaptation": "der++", "replay_share": 0.5, "algorithm": STAGED},
+    "a-gem of the library": {"adaptation": "a-gem", "algorithm": STAGED},
+    "ewc-merged": {"adaptation": piaget.MergedEWC(0.5), "algorithm": STAGED},
+    "rate of adaptation": {"rate_schedule": "adaptation-cosine", "algorithm": STAGED},
+    "averaging": {"averaging": 0.5, "algorithm": STAGED},
+    "averaging, jointly": {"averaging": 1.0, "algorithm": "joint", "epochs": 4},
     "sgd": {"optimizer": piaget.SGD(momentum=0.9, weight_decay=0.01), "epochs": 4},
 }
 
@@ -153,7 +162,7 @@ def test_the_same_in_a_cohort(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["der++", "a-gem"])
+@pytest.mark.parametrize("name", ["der++", "a-gem", "balanced replay", "ewc-merged", "averaging"])
 def test_the_same_as_machine_code(name):
     results = []
     *initial, third = binary_tasks(3)
@@ -184,6 +193,29 @@ def test_stored_outputs_matter_only_with_their_weight():
     replay = components_after(tasks, adaptation=piaget.Replay(5))
     assert torch.equal(replay, components_after(tasks, adaptation=DERPlusPlus(alpha=0.0, size=5)))
     assert not torch.allclose(replay, components_after(tasks, adaptation=DERPlusPlus(alpha=0.5)))
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (piaget.DERPlusPlus(5, alpha=0.3, beta=0.7), DERPlusPlus(alpha=0.3, beta=0.7, size=5)),
+        (piaget.DERPlusPlus(), DERPlusPlus()),
+        (piaget.DERPlusPlus(5, alpha=0.0), piaget.Replay(5)),
+        (piaget.AGEM(5, references=3), AGEM(size=5, references=3)),
+        (piaget.AGEM(), AGEM()),
+    ],
+)
+@pytest.mark.parametrize("algorithm", ["dynamic", "joint", "no-components"])
+def test_the_librarys_own_are_what_a_user_would_write(ours, theirs, algorithm):
+    """To the bit, for all that is learned and stored; without a share of stored samples, as by default."""
+    learners = [piaget.Learner(**SMALL, adaptation=a, algorithm=algorithm, epochs=4) for a in (ours, theirs)]
+    for learner in learners:
+        for task in mixed_tasks(4, n=20):
+            learner.learn(task)
+    one, other = (everything(learner) for learner in learners)
+    assert one.keys() - other.keys() <= {f"memory/{i}/logits" for i in range(4)}
+    for name, tensor in other.items():
+        assert torch.equal(tensor, one[name]), name
 
 
 def test_stored_outputs_are_those_of_the_finished_task():
@@ -335,6 +367,74 @@ def test_rates_follow_the_schedule_within_each_stage(monkeypatch):
     cosine = [0.02 * (1 + math.cos(math.pi * e / 4)) / 2 for e in range(4)]
     assert [rate for name, rate in rates if name == "assimilation"] == pytest.approx(cosine)
     assert [rate for name, rate in rates if name == "adaptation"] == pytest.approx([0.02, 0.01])
+
+
+def test_rates_of_adaptation_follow_its_steps(monkeypatch):
+    """Within one epoch; in other stages the rate stays as it is."""
+    rates: list[float] = []
+    call = PartStep.__call__
+
+    def seen(step, batch):
+        rates.append(float(step.standing.rate))
+        call(step, batch)
+
+    monkeypatch.setattr(PartStep, "__call__", seen)
+    schedule = piaget.AdaptationCosine(start=0.5, least=0.1)
+    learner = piaget.Learner(
+        **SMALL,
+        rate_schedule=schedule,
+        algorithm=piaget.Algorithm(piaget.Staged(4, 2, 1)),
+        adaptation="nft",
+        initial_epochs=1,
+    )
+    for task in mixed_tasks(3):
+        learner.learn(task)
+    steps = math.ceil(30 / 8)
+    found = rates[-6 * steps :]  # two of assimilation, one of adaptation, twice
+    assimilated = [rate for epoch in (0, 1, 3, 4) for rate in found[epoch * steps : (epoch + 1) * steps]]
+    assert assimilated == pytest.approx([0.02] * 4 * steps)
+    adapted = [rate for epoch in (2, 5) for rate in found[epoch * steps : (epoch + 1) * steps]]
+    shares = [i / (2 * steps) for i in range(2 * steps)]  # of both epochs of adaptation
+    expected = [0.02 * (0.1 + 0.4 * (1 + math.cos(math.pi * share)) / 2) for share in shares]
+    assert adapted == pytest.approx(expected)
+    assert schedule.factor(1, 2) == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize("share", [0.3, 1.0])
+@pytest.mark.parametrize("algorithm", ["compositional", "joint", "dynamic"])
+def test_what_adapts_becomes_its_average_over_the_last_steps(monkeypatch, share, algorithm):
+    """Against the mean of what each step left, in the last epoch of the stage."""
+    left: list[Tensor] = []
+    call = PartStep.__call__
+
+    def seen(step, batch):
+        call(step, batch)
+        params = step.standing.trained.get("components")
+        left.append(params["weight"].clone() if params else torch.zeros(0))
+
+    monkeypatch.setattr(PartStep, "__call__", seen)
+    settings = SMALL | {"adaptation": "nft", "algorithm": algorithm, "epochs": 4, "averaging": share}
+    learner = piaget.Learner(**settings, acceptance=Looking())
+    for task in mixed_tasks(3):
+        LOOKED.clear()
+        learner.learn(task)
+    steps = math.ceil(share * math.ceil(30 / 8))
+    expected = torch.stack(left[-steps:]).mean(0)
+    (after,) = LOOKED
+    torch.testing.assert_close(after["weight"], expected[: len(after["weight"])])
+    assert steps == 1 or not torch.allclose(after["weight"], left[-1][: len(after["weight"])])
+
+
+LOOKED: list[dict[str, Tensor]] = []
+
+
+@dataclass(frozen=True)
+class Looking(piaget.Acceptance):
+    """Sees what an adaptation left."""
+
+    def share(self, adapted: piaget.Adapted) -> float:
+        LOOKED.append(adapted.after)
+        return 1.0
 
 
 def test_a_stage_without_progress_ends_early_and_the_next_one_follows():

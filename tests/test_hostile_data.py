@@ -32,7 +32,7 @@ from piaget.cli.words import positive, seed_list
 from piaget.data import unpacking
 from piaget.data.encoding import Scaling
 from piaget.errors import DataError, PiagetError, SettingError, TaskError
-from piaget.streams import folder_stream, formats, from_arrays, from_folder, from_table
+from piaget.streams import formats, from_arrays, from_folder, from_table, picture_files
 from piaget.streams.objects import Drawing
 from piaget.streams.table_stream import TableStream
 from tests.small import make_task
@@ -537,7 +537,7 @@ def test_wrong_wishes_about_pictures(options, pictures):
         from_folder(pictures, classes_per_task=2, fractions=(0.5, 0.25, 0.25), **options)
     with pytest.raises(DataError, match="3 is no path"):
         from_folder(3)  # type: ignore[arg-type]
-    assert folder_stream.MOST_PIXELS == 8192 * 8192  # as docs/streams.md says
+    assert picture_files.MOST_PIXELS == 8192 * 8192  # as docs/streams.md says
 
 
 # --- tables -----------------------------------------------------------------------------------------------

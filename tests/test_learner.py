@@ -234,7 +234,8 @@ def test_replay_with_images_of_different_sizes():
         ({"structure": "soft"}, "structure='soft'; expected one of linear, soft-ordering"),
         (
             {"adaptation": "l2"},
-            "adaptation='l2'; expected one of er, er-diluted, ewc, nft, fm, or an object",
+            "adaptation='l2'; expected one of er, er-diluted, der++, a-gem, ewc, "
+            "ewc-merged, nft, fm, or an object",
         ),
         ({"algorithm": "static"}, "algorithm='static'; expected one of dynamic"),
         ({"components": "lstm"}, "components='lstm': expected dense, conv or linear, or an object"),
@@ -252,7 +253,8 @@ def test_replay_with_images_of_different_sizes():
         ({"device": "gpu"}, "device='gpu' cannot be used here"),
         (
             {"adaptation": None},
-            "adaptation=None; expected one of er, er-diluted, ewc, nft, fm, or an object",
+            "adaptation=None; expected one of er, er-diluted, der++, a-gem, ewc, "
+            "ewc-merged, nft, fm, or an object",
         ),
         ({"adaptation": piaget.Replay}, "or an object of class Adaptation"),
         ({"structure": piaget.Replay()}, "or an object of class Structure"),

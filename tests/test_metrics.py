@@ -322,7 +322,7 @@ def test_paired_tests_agree_with_scipy():
     assert result is not None
     assert result.seeds == 4
     assert result.t_test == pytest.approx(expected.pvalue)
-    assert result.difference == pytest.approx((0.5 + 0.5 - 0.5 + 3.0) / 4)
+    assert result.mean == pytest.approx((0.5 + 0.5 - 0.5 + 3.0) / 4)
     assert statistics.paired({0: 1.0, 1: 2.0}, {0: 2.0, 1: 4.0}) is None
 
 

@@ -9,7 +9,10 @@ import torch
 
 import piaget
 from piaget import prior
+from piaget.errors import DataNote
 from piaget.method.structures import STRUCTURES
+from piaget.streams import from_table
+from tests.tables import frame, only
 from tests.test_conformance import KINDS, NONLINEAR
 from tests.test_prior import KINDS as PRIOR_KINDS, learned, made
 
@@ -121,6 +124,32 @@ def test_answers_are_the_priors(kind, classes, trees):
 
 
 # --- ONNX ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", ["cost", "ill"])
+def test_answers_are_the_prior_learners(target):
+    stream = from_table(only(frame(), target), group="site", target=target)
+    learner = piaget.Learner.for_stream(stream)
+    assert isinstance(learner, piaget.PriorLearner)
+    learner.learn_all(stream)
+    x = torch.from_numpy(stream.encoding.encode(only(frame(), target)))
+    ask = learner.predict if target == "cost" else learner.predict_proba
+    for task in ("site 0", "site 5"):
+        torch.testing.assert_close(learner.module(task)(x), ask(x, task))
+    with pytest.warns(DataNote, match="never seen"):
+        module = learner.module("none")
+    said = learner.answers(x, None)
+    torch.testing.assert_close(module(x), said.mean if target == "cost" else said.probabilities)
+
+
+def test_bytes_are_divided_in_a_prior_learners_module():
+    x = torch.randint(0, 256, (60, 5), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    y = (x[:, 0] > 120).long()
+    learner = piaget.PriorLearner()
+    learner.learn(piaget.Task.from_arrays("a", x, y))
+    assert learner.common.divisor > 200
+    torch.testing.assert_close(learner.module("a")(x), learner.predict_proba(x, "a"))
+    torch.testing.assert_close(exported(learner.module("a"), x)(x[:3]), learner.predict_proba(x[:3], "a"))
 
 
 def run_onnx(module, x, folder):

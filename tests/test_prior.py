@@ -12,7 +12,7 @@ import torch
 from piaget import prior
 from piaget.errors import SettingError, TaskError, UnknownTaskError
 from piaget.prior.boosting import FOLDS, ClassLoss, Loss, boost
-from piaget.prior.correcting import told
+from piaget.prior.correcting import FAR, tempered, told
 from piaget.prior.labels import expand, log_likelihood
 from piaget.prior.records import record_of, standardised
 
@@ -355,3 +355,39 @@ def test_a_correction_is_kept_only_where_it_helps():
     assert bent.correction is not None
     assert bent.ratio < 0.7
     assert straight.ratio > 0.9
+
+
+def test_answers_stay_near_values_that_there_are():
+    """Where an input is a slip of the pen, a line leads far away; and so would it be served."""
+    data = made("regression", bent=2.0, rows=120)
+    known = prior.settled(learned(data, "regression"))
+    y = torch.cat([y for _, y in data.values()])
+    low, high = y.min() - 0.25 * (y.max() - y.min()), y.max() + 0.25 * (y.max() - y.min())
+    far = data["t0"][0][:5].clone()
+    far[:, 0] = torch.tensor([0.0, 1e4, -1e4, 10.0, 12.0])
+    for task in ("t0", "never seen"):
+        mean, deviation = prior.values(known, far, task)
+        assert bool((mean >= low - 1e-9).all())
+        assert bool((mean <= high + 1e-9).all())
+        assert float(deviation[1]) > 100 * float(deviation[3])  # it is not sure of it
+        torch.testing.assert_close(prior.module(known, task)(far), mean)
+    lines = prior.settled(learned(data, "regression", trees=False))
+    ends = sorted(prior.values(lines, far[1:3], "t0").mean.tolist())
+    assert ends == pytest.approx([float(low), float(high)])
+    sums = prior.settled(learned(data, "regression", rows=0))  # knows no values, and so no limit
+    assert float(prior.values(sums, far, "t0").mean.abs().max()) > 10 * float(high)
+
+
+def test_rows_far_beyond_the_usual_weigh_less_in_trees():
+    miss = np.random.default_rng(0).normal(size=1000)
+    miss[0] = 60.0
+    weight = tempered(miss)
+    usual = 1.4826 * np.median(np.abs(miss))
+    assert weight[0] == pytest.approx(FAR * usual / 60)
+    assert (weight[1:] == 1).all()
+    assert (tempered(np.zeros(5)) == 1).all()
+    data = made("regression", bent=4.0, rows=150)
+    x, y = data["t1"]
+    slip = {**data, "t1": (x, torch.cat([y[:1] + 3000, y[1:]]))}
+    for each in (data, slip):  # one such row does not keep trees from being learned
+        assert prior.settled(learned(each, "regression")).correction is not None

@@ -137,6 +137,25 @@ def test_classes_may_be_absent_at_first():
         model.partial_fit(x[:1], ["no"], groups[:1], ["no", "yes"])
 
 
+def test_class_weights_change_answers_alone():
+    """Rare yes: they are found more often, and probabilities stay. Set later, it is the same."""
+    table, y, groups = sites(LifelongClassifier, rows=60)
+    x = numbers(table)
+    y = np.where((y == "yes") & (np.arange(len(y)) % 4 == 0), "yes", "no")
+    plain = LifelongClassifier(trees=False).fit(x, y, groups)
+    model = LifelongClassifier(trees=False, class_weight="balanced").fit(x, y, groups)
+    p = plain.predict_proba(x, groups)
+    np.testing.assert_array_equal(p, model.predict_proba(x, groups))
+    share = (y == "yes").mean()
+    expected = np.where(p[:, 1] / share > p[:, 0] / (1 - share), "yes", "no")
+    np.testing.assert_array_equal(model.predict(x, groups), expected)
+    assert (expected == "yes").sum() > 2 * (plain.predict(x, groups) == "yes").sum()
+    later = plain.set_params(class_weight={"yes": (1 - share) / share, "never there": 3.0})
+    np.testing.assert_array_equal(later.predict(x, groups), expected)
+    with pytest.raises(ValueError, match="class_weight='even'; expected 'balanced'"):
+        LifelongClassifier(class_weight="even").fit(x, y, groups)
+
+
 @pytest.mark.parametrize("estimator", BOTH)
 def test_pipelines_searches_and_pickles(estimator):
     table, y, _ = sites(estimator, groups=3)
@@ -154,7 +173,7 @@ def test_pipelines_searches_and_pickles(estimator):
     assert cross_val_score(estimator(group_column="site"), table, y, cv=folds).min() > 0.7
     assert clone(estimator(group_column="a", rows=9)).get_params() == {
         "group_column": "a", "rows": 9, "trees": True,
-    }  # fmt: skip
+    } | ({"class_weight": None} if estimator is LifelongClassifier else {})  # fmt: skip
 
 
 def test_pickles_hold_no_more_than_what_is_known():

@@ -15,7 +15,7 @@ from piaget.knowledge import lifecycle
 from piaget.knowledge.snapshot import describe
 from piaget.knowledge.state import State
 from piaget.knowledge.storage import flatten
-from piaget.method import adaptation as adaptation_module
+from piaget.method import consolidation
 from piaget.method.adaptation import Finished
 from piaget.method.choices import ALGORITHMS
 from piaget.method.model import Model
@@ -129,7 +129,7 @@ def test_interrupted_anywhere_continues_bitwise(tmp_path, at, every):
         (lifecycle, "discard_candidate"),
         (State, "take"),
         (Finished, "sample"),
-        (adaptation_module, "nearest_kronecker"),
+        (consolidation, "nearest_kronecker"),
         (TaskNetwork, "scores"),
         (TaskNetwork, "evidence"),
     ],

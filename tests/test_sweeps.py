@@ -75,7 +75,7 @@ def test_the_command(tmp_path, capsys):
         (["sweep", "minst"], "stream 'minst' is not known (did you mean 'mnist'?)"),
         (
             ["sweep", "objects", "--adaptations", "l2"],
-            "adaptation 'l2' is not known; expected er, er-diluted, ewc, nft, fm",
+            "adaptation 'l2' is not known; expected er, er-diluted, der++, a-gem, ewc, ewc-merged, nft, fm",
         ),
         (["sweep", "objects", "--algorithms", "x"], "algorithm 'x' is not known"),
         (

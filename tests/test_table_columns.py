@@ -157,3 +157,28 @@ def test_files_that_are_no_tables(tmp_path, name, content, message):
         from_table(tmp_path / name, group="a", target="b")
     with pytest.raises(DataError, match="does not exist"):
         from_table(tmp_path / "nothing.csv", group="a", target="b")
+
+
+def test_columns_of_zeros_and_ones_stay_as_they_are():
+    """They say yes or no: a rare yes is no outlier. The same in files, where missing values make them numbers
+    with fractions."""
+    rng = np.random.default_rng(0)
+    table = only(frame(), "ill").assign(
+        smokes=(rng.random(240) < 0.1).astype(int), urgent=rng.random(240) < 0.3
+    )
+    table["insured"] = np.where(rng.random(240) < 0.2, np.nan, rng.integers(0, 2, 240))
+    table["whole"] = rng.integers(1, 3, 240)  # of ones and twos: a number
+    stream = from_table(table, group="site", target="ill")
+    fitted = {column.name: column for column in stream.encoding.columns}
+    for name in ("smokes", "urgent", "insured"):
+        assert (fitted[name].mean, fitted[name].spread, fitted[name].levels) == (0.0, 1.0, None)
+        values = stream.encoding.encode(table)[:, stream.encoding.inputs.index(name)]
+        np.testing.assert_array_equal(values, table[name].fillna(0).astype(float))
+    missing = stream.encoding.encode(table)[:, stream.encoding.inputs.index("insured is missing")]
+    np.testing.assert_array_equal(missing, table["insured"].isna())
+    assert fitted["whole"].spread != 1.0
+    learner = piaget.Learner.for_stream(stream)
+    assert isinstance(learner, piaget.PriorLearner)
+    learner.learn_all(stream)
+    place = 1 + stream.encoding.inputs.index("smokes")
+    assert learner.known.begun[1].spread[place] == 1  # nor does the prior scale it

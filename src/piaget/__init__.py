@@ -29,20 +29,27 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
         TaskError as TaskError,
         UnknownTaskError as UnknownTaskError,
     )
+    from piaget.knowledge.sizes import (
+        Sizes as Sizes,
+    )
     from piaget.learner import (
         Learner as Learner,
         load as load,
     )
+    from piaget.method.acceptance import (
+        Acceptance as Acceptance,
+        Adapted as Adapted,
+        Judgement as Judgement,
+        TakeAll as TakeAll,
+        Validated as Validated,
+    )
     from piaget.method.adaptation import (
         Adaptation as Adaptation,
         Correction as Correction,
-        DilutedReplay as DilutedReplay,
         Finished as Finished,
         Frozen as Frozen,
-        KroneckerEWC as KroneckerEWC,
         Memory as Memory,
         NaiveFineTuning as NaiveFineTuning,
-        Replay as Replay,
         Replayed as Replayed,
         StepContext as StepContext,
         Stored as Stored,
@@ -54,6 +61,10 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
         Dense as Dense,
         Linear as Linear,
         Module as Module,
+    )
+    from piaget.method.consolidation import (
+        KroneckerEWC as KroneckerEWC,
+        MergedEWC as MergedEWC,
     )
     from piaget.method.encoders import (
         Decoder as Decoder,
@@ -67,18 +78,38 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
         ComponentDropout as ComponentDropout,
         Evidence as Evidence,
         Expansion as Expansion,
+        McNemar as McNemar,
         NoExpansion as NoExpansion,
     )
     from piaget.method.optimizer import (
         SGD as SGD,
         Adam as Adam,
+        AdaptationCosine as AdaptationCosine,
+        BestEpoch as BestEpoch,
         ConstantRate as ConstantRate,
         CosineRate as CosineRate,
+        KeptEpoch as KeptEpoch,
+        LastEpoch as LastEpoch,
+        Moment as Moment,
         NeverStop as NeverStop,
         Optimizer as Optimizer,
         Patience as Patience,
         RateSchedule as RateSchedule,
         StopRule as StopRule,
+        ValidationScores as ValidationScores,
+    )
+    from piaget.method.reduction import (
+        Change as Change,
+        NoReduction as NoReduction,
+        PruneAndMerge as PruneAndMerge,
+        Reduction as Reduction,
+    )
+    from piaget.method.replay import (
+        AGEM as AGEM,
+        DERPlusPlus as DERPlusPlus,
+        DilutedReplay as DilutedReplay,
+        Replay as Replay,
+        SampleMemory as SampleMemory,
     )
     from piaget.method.schedule import (
         Joint as Joint,
@@ -89,11 +120,22 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
     from piaget.method.settings import (
         Algorithm as Algorithm,
     )
+    from piaget.method.starting import (
+        AsDrawn as AsDrawn,
+        CandidateStart as CandidateStart,
+        FreshCandidate as FreshCandidate,
+        MostUsed as MostUsed,
+        NewTask as NewTask,
+        PastTask as PastTask,
+        SimilarTask as SimilarTask,
+        Start as Start,
+    )
     from piaget.method.structures import (
         Alone as Alone,
         Frame as Frame,
         LinearCombination as LinearCombination,
         Monolithic as Monolithic,
+        Scaled as Scaled,
         SoftGating as SoftGating,
         SoftOrdering as SoftOrdering,
         Structure as Structure,
@@ -116,23 +158,32 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
         stream as stream,
     )
 
-__version__ = "0.1.0"
+__version__ = (
+    "0.2.0.dev0"  # here alone: pyproject.toml takes it from here; docs/versions.md says what it means
+)
 
 _HOMES = {
     "data.tasks": "Split Stream Task",
     "cohort": "Cohort",
     "errors": "DataError DataNote Diverged LoadError NotFinite PiagetError SettingError TaskError "
     "UnknownTaskError",
+    "knowledge.sizes": "Sizes",
     "learner": "Learner load",
-    "method.adaptation": "Adaptation Correction DilutedReplay Finished Frozen KroneckerEWC Memory "
-    "NaiveFineTuning Replay Replayed StepContext Stored stored_samples",
+    "method.acceptance": "Acceptance Adapted Judgement TakeAll Validated",
+    "method.adaptation": "Adaptation Correction Finished Frozen Memory NaiveFineTuning Replayed StepContext "
+    "Stored stored_samples",
     "method.components": "Components Conv Dense Linear Module",
+    "method.consolidation": "KroneckerEWC MergedEWC",
     "method.encoders": "Decoder Encoder LinearDecoder LinearEncoder NoDecoder NoEncoder",
-    "method.expansion": "ComponentDropout Evidence Expansion NoExpansion",
-    "method.optimizer": "SGD Adam ConstantRate CosineRate NeverStop Optimizer Patience RateSchedule StopRule",
+    "method.expansion": "ComponentDropout Evidence Expansion McNemar NoExpansion",
+    "method.optimizer": "SGD Adam AdaptationCosine BestEpoch ConstantRate CosineRate KeptEpoch LastEpoch "
+    "Moment NeverStop Optimizer Patience RateSchedule StopRule ValidationScores",
+    "method.reduction": "Change NoReduction PruneAndMerge Reduction",
+    "method.replay": "AGEM DERPlusPlus DilutedReplay Replay SampleMemory",
     "method.schedule": "Joint Schedule Staged StageKind",
     "method.settings": "Algorithm",
-    "method.structures": "Alone Frame LinearCombination Monolithic SoftGating SoftOrdering Structure",
+    "method.starting": "AsDrawn CandidateStart FreshCandidate MostUsed NewTask PastTask SimilarTask Start",
+    "method.structures": "Alone Frame LinearCombination Monolithic Scaled SoftGating SoftOrdering Structure",
     "method.trees": "Tensors map_tree resize",
     "prior_learner": "PriorLearner",
     "scoring.rows": "Row",

@@ -14,6 +14,7 @@ EXTRAS = {
     "mlflow": "mlflow",
     "sqlalchemy": "mlflow",
     "alembic": "mlflow",
+    "datasets": "huggingface",
 }
 
 

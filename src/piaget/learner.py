@@ -20,6 +20,7 @@ from piaget.engine.training import Learning, advance
 from piaget.errors import SettingError, TaskError, UnknownTaskError
 from piaget.knowledge import storage
 from piaget.knowledge.checks import as_tasks, check_is_task, check_same, check_task
+from piaget.knowledge.sizes import Sizes, sizes
 from piaget.knowledge.state import State, TaskRecord
 from piaget.lesson import Lesson
 from piaget.method import objective
@@ -27,6 +28,7 @@ from piaget.method.adaptation import Adaptation, Frozen
 from piaget.method.choices import SETTINGS, Choices
 from piaget.method.expansion import NoExpansion
 from piaget.method.model import Model
+from piaget.method.reduction import NoReduction
 from piaget.method.settings import Algorithm, Settings, resolve
 from piaget.method.structures import Structure
 from piaget.scoring.epoch_bar import epoch_bar
@@ -47,8 +49,10 @@ class Learner:
     Adam with rate 1e-3, batches of 32, 100 epochs a task, of which the last adapts. With
     structure="linear": linear components, all samples in one batch, 10,000 epochs.
 
-    structure: "linear", "soft-ordering", "soft-gating", "monolithic", "alone", or a `Structure`
-    adaptation: "nft", "er", "er-diluted", "ewc", "fm", or an `Adaptation`, such as `Replay(size=5)`
+    structure: "linear", "soft-ordering", "soft-gating", "monolithic", "alone", or a `Structure`; with
+    "-scaled" behind it ("soft-ordering-scaled"), each task has a scale and a shift at each depth
+    adaptation: "nft", "er", "er-diluted", "der++", "a-gem", "ewc", "ewc-merged", "fm", or an `Adaptation`:
+    `Replay(size=5)`, say
     algorithm: "dynamic", "compositional", "joint", or an `Algorithm`; or a baseline: "no-components" (one
     network), "no-components-frozen" (in which what is a past task's own stays as it is), "alone" (each task
     from scratch)
@@ -221,6 +225,11 @@ class Learner:
         """How many components there are."""
         return self.state.k
 
+    def sizes(self) -> Sizes:
+        """How many numbers it holds: components, structures, encoders, decoders, memory; and `parameters`,
+        all but the memory."""
+        return sizes(self.state.snapshot())
+
     def predict(self, x: Any, task: str | Task) -> Any:
         """Class labels or values for inputs x (n, *shape), of a task that was learned.
 
@@ -269,7 +278,7 @@ class Learner:
             raise SettingError("try_task needs components: learn the initial tasks first")
         check_task(self.settings, state, task, expanding=False)
         algorithm = replace(self.settings.algorithm, expansion=NoExpansion())
-        settings = replace(self.settings, adaptation=Frozen(), algorithm=algorithm)
+        settings = replace(self.settings, adaptation=Frozen(), algorithm=algorithm, reduction=NoReduction())
         state.memory = {}
         return _learner(Learner, settings, state).learn(task, on_epoch=on_epoch)
 

@@ -15,9 +15,12 @@ from piaget.engine.stage import Idle, Stage, TaskData
 from piaget.engine.training import Learning, Trained
 from piaget.errors import NotFinite, SettingError
 from piaget.knowledge import lifecycle
-from piaget.knowledge.state import Progress, State
+from piaget.knowledge.state import Common, Progress, State
 from piaget.method.schedule import StageKind
 from piaget.method.settings import Settings
+from piaget.scoring.bounding import reduce_all
+from piaget.scoring.judging import accepted_share
+from piaget.scoring.rows import ADAPTED, BEST_EPOCH
 from piaget.scoring.scores import TaskNetwork
 from piaget.scoring.watch import Watch, diverged
 
@@ -81,6 +84,10 @@ class Lesson:
         if progress.candidate:
             with state.transaction():
                 self._expand(task, progress)  # 11
+        if settings.reduction.tries and not progress.reduced:
+            with state.transaction():
+                self.watch.reductions(task.name, reduce_all(settings, state, task))
+                progress.reduced = True
         last = kinds[-1].name if kinds else "none"
         self.watch.counts(last, len(kinds), task.name, progress.counts)
         self.watch.majorities(last, len(kinds), task.name, [task])
@@ -107,27 +114,34 @@ class Lesson:
                     data=tuple(TaskData(state.records[t.name], t.train) for t in tasks),
                     done=kinds[: progress.epoch].count(kind),
                     epochs=kinds.count(kind),
+                    left=end - progress.epoch,
                     repeats=1 if kind == settings.initialization else self.tasks_left,
                     epochs_in_all=settings.initial_tasks * settings.initial_epochs
                     + self.tasks_left * len(settings.stages()),
                 )
-                yield from self._epochs(stage, tasks, end, len(kinds))
+                if self._is_judged(stage) and progress.before is None:
+                    progress.before = state.common
+                yield from self._epochs(stage, tasks, start, end, len(kinds))
+            if progress.before is not None and progress.epoch == end:
+                self._accept(tasks[-1], kind, progress.before)
             start = end
 
-    def _epochs(self, stage: Stage, tasks: list[Task], end: int, epochs: int) -> Epochs:
-        """One stage, up to epoch `end` of the task, or until it stops early."""
+    def _epochs(self, stage: Stage, tasks: list[Task], start: int, end: int, epochs: int) -> Epochs:
+        """One stage: the epochs of the task after `start`, up to `end`, or until it stops early."""
         settings, state, watch, progress = self.settings, self.state, self.watch, self.state.progress
         assert progress is not None
         self.epoch = epoch = progress.epoch
         self.stage = stage.kind.name
+        chooses, every = settings.kept_epoch.watches and stage.own_only, settings.kept_epoch.every
         while epoch < end and not self._stops(progress):
             self.trained = trained = yield stage
             self.epoch = epoch = epoch + 1
             assert trained is not None
             if not trained.finite:
                 raise NotFinite("parameters are not finite")
+            looks = chooses and (epoch == end or (epoch - start) % every == 0)
 
-            def refresh(at: int = epoch) -> None:
+            def refresh(at: int = epoch, looks: bool = looks) -> None:
                 """Brings the state up to date. (Who keeps it does not keep the data that was trained on.)"""
                 if at != self.epoch:
                     raise SettingError(f"the report of epoch {at} cannot tell scores after that epoch")
@@ -137,8 +151,12 @@ class Lesson:
                         state.take(self.trained.update(), at)
                         if settings.stop.watches:
                             progress.gains = [*progress.gains, watch.gain(tasks)]
+                        if looks:
+                            self._look(tasks, progress)
+                        if at == end:
+                            self._close(progress, end)
 
-            if epoch == end or watch.due(epoch) or trained.keep or settings.stop.watches:
+            if epoch == end or watch.due(epoch) or trained.keep or settings.stop.watches or looks:
                 refresh()
             if watch.epoch(stage.kind.name, tasks, epoch, epochs, refresh):
                 refresh()
@@ -148,12 +166,42 @@ class Lesson:
             yield Idle(stage)
             watch.add(tasks[-1].name, epoch, stage.kind.name, "stopped", float(end - epoch))
         with state.transaction():
-            progress.epoch, progress.stopped, progress.gains = end, False, []
+            self._close(progress, end)
+
+    def _look(self, tasks: list[Task], progress: Progress) -> None:
+        """Is this epoch, for each of the tasks, the one to keep so far?"""
+        for task in tasks:
+            seen = [*progress.validated.get(task.name, []), self.watch.validated(task)]
+            progress.validated = progress.validated | {task.name: seen}
+            if self.settings.kept_epoch.prefers(seen):
+                self.state.note_best(task.name)
+
+    def _close(self, progress: Progress, end: int) -> None:
+        """The stage is over. (Closing it once more changes nothing.)"""
+        for name, best in progress.best.items():
+            last, epoch = progress.tasks[-1], float(best.epoch)
+            self.watch.add(last, end, self.stage, BEST_EPOCH, epoch, name, "validation")
+        self.state.return_to_best()
+        progress.epoch, progress.stopped, progress.gains = end, False, []
 
     def _stops(self, progress: Progress) -> bool:
         """Does the stage end early? Told by what is kept: a run that goes on decides as it would have."""
         gains = progress.gains
         return progress.stopped or (bool(gains) and self.settings.stop.stops(gains))
+
+    def _is_judged(self, stage: Stage) -> bool:
+        """Is it a stage of which not all may be taken over?"""
+        return stage.kind.adapts and self.settings.acceptance.judges and "components" in stage.trained
+
+    def _accept(self, task: Task, kind: StageKind, before: Common) -> None:
+        """Takes over as much of an adaptation as is judged to be good. (In the paper, everything.)"""
+        state, progress = self.state, self.state.progress
+        assert progress is not None
+        share = accepted_share(self.settings, state, task, before)
+        with state.transaction():
+            state.put(before.towards(state.common, share))
+            progress.before = None
+        self.watch.add(task.name, progress.epoch, kind.name, ADAPTED, share)
 
     # --- line 11 ------------------------------------------------------------------------------------
 

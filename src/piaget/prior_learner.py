@@ -10,32 +10,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
-
 from piaget import prior
-from piaget.data.arrays import as_labels
-from piaget.data.columns import as_text
-from piaget.data.encoding import Encoding
+from piaget.data.class_weight import check_class_weight, check_classes
 from piaget.data.marks import is_batch, marks_of
 from piaget.data.plain import check_count, check_seed
 from piaget.data.tasks import Task
-from piaget.errors import DataNote, SettingError, TaskError, UnknownTaskError
+from piaget.errors import DataNote, SettingError, TaskError
 from piaget.knowledge import prior_storage
 from piaget.knowledge.checks import as_tasks, check_is_task
-from piaget.knowledge.common import Common, Label, Rows, check_labels, common_of
+from piaget.knowledge.common import Label, Rows, check_labels, common_of
 from piaget.knowledge.prior_storage import Lessons, PriorState
 from piaget.prior.many import learn_many
-from piaget.scoring.answer_scores import Answers
-from piaget.scoring.rows import COLUMNS, EVALUATION, EXPLAINED, PRIOR_METHOD, TRIAL, USUALLY, Row
+from piaget.prior_answers import PriorAnswers
+from piaget.scoring.rows import BY_CLASS, EVALUATION, EXPLAINED, TRIAL, USUALLY, Row
+from piaget.scoring.worth import check_metric
 
 if TYPE_CHECKING:
     from piaget.table_life import Arrival
 
-NOTHING = "nothing is known yet; learn a task first"
 LEARNED = ("train", "validation")  # splits that are learned from: no validation rows are needed
 
 
-class PriorLearner:
+class PriorLearner(PriorAnswers):
     """Learns one task after another with a prior over structures that is learned from all of them.
 
     A task's weights are what all tasks have in common, what some share (the components), and a rest of its
@@ -45,6 +41,8 @@ class PriorLearner:
     labels: all classes that there will be (default: those of the first task)
     rows: how many are kept of a task, at most; of the others, sums
     trees: correct answers by boosted trees
+    class_weight: how much errors count, by the true class: "balanced" (each class the same, whatever its
+        number of rows) or {label: weight}. It changes which class is answered, and no probability
     seed: only noted in rows; nothing is drawn
 
     Raises `SettingError` for settings that do not fit, and where it is asked something that is not known,
@@ -69,22 +67,16 @@ class PriorLearner:
         *,
         rows: int = 500,
         trees: bool = True,
+        class_weight: Any = None,
         seed: int = 0,
     ) -> None:
         if not isinstance(trees, bool):
             raise SettingError(f"trees={trees!r}; expected True or False")
         self._state = PriorState(
-            check_labels(labels), check_count("rows", rows, 0), trees, check_seed(seed), None, None, {}
-        )
-        self._settled: tuple[prior.Knowledge, prior.Knowledge] | None = None
-
-    def __repr__(self) -> str:
-        common, known = self._state.common, self._state.known
-        if common is None or known is None:
-            return "<PriorLearner: no task yet>"
-        tasks, k = len(known.tasks), self.components
-        told = f"{tasks} task{'s' * (tasks != 1)}, {common.kind}, {known.rows:,} rows"
-        return f"<PriorLearner: {told}, {k} component{'s' * (k != 1)}>"
+            check_labels(labels), check_count("rows", rows, 0), trees, check_seed(seed), None, None, {},
+            check_class_weight(class_weight),
+        )  # fmt: skip
+        self._settled = None
 
     # --- learning -----------------------------------------------------------------
 
@@ -155,6 +147,7 @@ class PriorLearner:
     def _begun(self, task: Task) -> prior.Knowledge:
         state = self._state
         common = state.common or common_of(task, state.labels)
+        check_classes(state.class_weight, common.labels)
         empty = prior.begin(common.kind, len(common.labels), rows=state.rows, trees=state.trees)
         return state.known or empty
 
@@ -183,119 +176,22 @@ class PriorLearner:
             print(f"{task.name}: {scores or 'no test rows'}; {self!r}", file=sys.stderr, flush=True)
         return rows
 
-    # --- asking ---------------------------------------------------------------------
+    # --- scores ----------------------------------------------------------------------------
 
-    @property
-    def _known(self) -> prior.Knowledge:
-        if self._state.known is None or not self._state.known.tasks:
-            raise UnknownTaskError(NOTHING)
-        return self._state.known
+    def evaluate(
+        self,
+        tasks: Task | Iterable[Task],
+        split: str = "test",
+        *,
+        metric: str | None = None,
+        by_class: bool = False,
+    ) -> list[Row]:
+        """Rows of scores for all of the given tasks that are known.
 
-    @property
-    def known(self) -> prior.Knowledge:
-        """All that is known, adapted to all that was learned. (What is learned next does not depend on
-        whether anybody asked.)"""
-        now = self._known
-        if self._settled is None or self._settled[0] is not now:
-            self._settled = now, prior.settled(now)
-        return self._settled[1]
-
-    @property
-    def common(self) -> Common:
-        """What all tasks have in common."""
-        if self._state.common is None:
-            raise UnknownTaskError(NOTHING)
-        return self._state.common
-
-    @property
-    def lessons(self) -> Mapping[str, Lessons]:
-        """What was learned of each task, and when: its batches of rows, by their marks."""
-        return self._state.lessons
-
-    @property
-    def seed(self) -> int:
-        """As rows have it."""
-        return self._state.seed
-
-    @property
-    def tasks(self) -> list[str]:
-        """The names of the tasks that have been learned."""
-        return list(self._state.lessons)
-
-    @property
-    def components(self) -> int:
-        """How many directions tasks share."""
-        known = self._state.known
-        return 0 if known is None or known.scales is None else known.scales.k
-
-    @property
-    def labels(self) -> tuple[Label, ...]:
-        """Of the classes, in the order of `predict_proba`'s columns; a regression has none."""
-        return self.common.labels
-
-    def encoding(self, task: str | Task | None = None) -> Encoding | None:
-        """How rows of a table become inputs, the same for all tasks; None: they came from no table."""
-        return self.common.encoding
-
-    def structures(self) -> dict[str, Tensor]:
-        """Where each task lies along the directions that tasks share: {task: (components, outputs)}."""
-        return {name: psi.mT.clone() for name, psi in self.known.coordinates().items()} if self.tasks else {}
-
-    def answers(self, x: Any, task: str | None) -> Answers:
-        """For inputs x (n, *shape) or rows of a table. None, or a task that is not known: by what tasks
-        have in common, less sure."""
-        inputs = self.common.inputs(f"task {task!r}", x)
-        return self.answered(inputs, task)
-
-    def answered(self, x: Tensor, task: str | None) -> Answers:
-        """The same for inputs x (n, inputs) as `common` has them."""
-        return self._answered(self.known, x, task)
-
-    def _answered(self, known: prior.Knowledge, x: Tensor, task: str | None) -> Answers:
-        if self.common.labels:
-            return Answers(prior.probabilities(known, x, task))
-        return Answers(None, *prior.values(known, x, task))
-
-    def predict(self, x: Any, task: str | Task) -> Any:
-        """Class labels or values for inputs x (n, *shape), or rows of a table. A task that is not known is
-        answered by what tasks have in common, with a note."""
-        said, labels = self.answers(x, self._name(task)), self.common.labels
-        if said.mean is not None:
-            return said.mean if isinstance(x, Tensor) else said.mean.numpy()
-        assert said.probabilities is not None
-        number = said.probabilities.argmax(1)
-        if isinstance(x, Tensor) and labels == tuple(range(len(labels))):
-            return number
-        return as_labels(labels)[number.numpy()]
-
-    def predict_proba(self, x: Any, task: str | Task) -> Any:
-        """Class probabilities (n, classes), in the order of `labels`."""
-        said = self.answers(x, self._name(task)).probabilities
-        if said is None:
-            raise SettingError("the tasks are regressions: they have values, no probabilities (interval)")
-        return said if isinstance(x, Tensor) else said.numpy()
-
-    def interval(self, x: Any, task: str | Task, level: float = 0.9) -> tuple[Any, Any]:
-        """Between which values a new measurement lies, with the probability `level`: low (n,), high (n,)."""
-        low, high = self.answers(x, self._name(task)).interval(level)
-        return (low, high) if isinstance(x, Tensor) else (low.numpy(), high.numpy())
-
-    def _name(self, task: str | Task) -> str:
-        name = task.name if isinstance(task, Task) else as_text(task)
-        if name not in self._known.tasks:
-            how = "it is answered by what the others have in common, less sure"
-            warnings.warn(f"task {name!r} was never seen: {how}", DataNote, stacklevel=3)
-        return name
-
-    def _known_name(self, task: str | Task) -> str:
-        name = task.name if isinstance(task, Task) else as_text(task)
-        if name not in self.tasks:
-            known = ", ".join(map(repr, self.tasks[:20])) or "none yet"
-            raise UnknownTaskError(f"task {name!r} is not known; known tasks: {known}")
-        return name
-
-    def evaluate(self, tasks: Task | Iterable[Task], split: str = "test") -> list[Row]:
-        """Rows of scores for all of the given tasks that are known."""
+        metric: only this one: accuracy, loss, auc; rmse, r2. by_class: also precision, recall, f1 and auc of
+        each class, as "recall of yes".
+        """
+        check_metric(metric, self.common.kind, BY_CLASS if by_class else ())
         given = as_tasks("to be evaluated", tasks)
         if split not in ("train", "validation", "test"):
             raise SettingError(f"split={split!r}; expected train, validation or test")
@@ -310,7 +206,10 @@ class PriorLearner:
                 f"test rows of {len(seen)} tasks, such as {seen[0]!r}, were learned, too: scores are too good"
             )
             warnings.warn(text, DataNote, stacklevel=2)
-        return self._evaluated(self.known, known, EVALUATION, None, split)
+        if by_class and not self.labels:
+            raise SettingError("by_class: the tasks are regressions; expected classes")
+        rows = self._evaluated(self.known, known, EVALUATION, None, split, by_class)
+        return [row for row in rows if metric is None or row["metric"].split(" of ")[0] == metric]
 
     def _was_learned(self, task: Task) -> bool:
         return is_batch(marks_of(*self.common.rows(task, ["test"])), self.lessons[task.name].batches)
@@ -327,32 +226,6 @@ class PriorLearner:
         for metric, value in ((EXPLAINED, found.found), (USUALLY, found.usual)):
             rows.append(self.row(task.name, TRIAL, metric, value, task.name, "train", task.stream))
         return rows
-
-    def _evaluated(
-        self, known: prior.Knowledge, tasks: Iterable[Task], stage: str, trained: Task | None, split: str
-    ) -> list[Row]:
-        rows = []
-        last = trained.name if trained is not None else self.tasks[-1]
-        for task in tasks:
-            if task.name in known.tasks and getattr(task, split) is not None:
-                x, y = self.common.rows(task, [split])
-                for metric, value in self._answered(known, x, task.name).scores(y).items():
-                    rows.append(self.row(last, stage, metric, value, task.name, split, task.stream))
-        assert known.scales is not None
-        rows.append(self.row(last, stage, "components", float(known.scales.k)))
-        return rows
-
-    def row(self, trained: str, stage: str, metric: str, value: float, *about: str) -> Row:
-        """One row. about: the task that it is about, the split, and the stream, if it is of one task."""
-        evaluated, split, stream = about or (
-            "",
-            "",
-            self.lessons[trained].stream if trained in self.lessons else "",
-        )
-        when = {"seed": self.seed, "trained": trained, "epoch": 1, "stage": stage}
-        what = {"evaluated": evaluated, "split": split, "metric": metric, "value": value}
-        row: Any = {"stream": stream, "method": PRIOR_METHOD, "component": None, "depth": None} | when | what
-        return Row(**{name: row[name] for name in COLUMNS})  # type: ignore[typeddict-item]
 
     # --- files -----------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from piaget import prior
 from piaget.data.arrays import Kind
+from piaget.data.class_weight import ClassWeight, check_class_weight, chosen, weights_of
 from piaget.data.columns import as_frame, as_text, is_table, tidied
 from piaget.data.encoding import Column, Scaling, centered
 from piaget.data.plain import plain
@@ -45,6 +46,7 @@ except ImportError as error:
         "piaget.sklearn needs scikit-learn 1.6 or later: pip install 'piaget[sklearn]'"
     ) from error
 
+__all__ = ["LifelongClassifier", "LifelongRegressor"]
 ALL = ""  # the name of the only group, where there are none
 
 
@@ -149,16 +151,10 @@ class _Lifelong(BaseEstimator):  # type: ignore[misc]
         if reset:
             check_array(np.zeros(frame.shape), input_name="X", estimator=self)  # there are rows and columns
             tidy = frame.assign(**{name: tidied(name, frame[name]) for name in frame})
-            self.columns_ = tuple(_unscaled_flag(c, tidy) for c in fit_columns(tidy, list(tidy), set()))
+            self.columns_ = fit_columns(tidy, list(tidy), set())
         assert self.columns_ is not None
         x = np.concatenate([one.encode(frame[one.name]) for one in self.columns_], 1, dtype=np.float64)
         return torch.from_numpy(check_array(x, input_name="X", estimator=self)), column
-
-
-def _unscaled_flag(column: Column, frame: Any) -> Column:
-    """A column of zeros and ones says yes or no, and stays as it is."""
-    flag = column.levels is None and not column.date and bool(frame[column.name].dropna().isin([0, 1]).all())
-    return replace(column, mean=0.0, spread=1.0) if flag else column
 
 
 def _names(groups: Any) -> np.ndarray:
@@ -200,6 +196,9 @@ class LifelongClassifier(ClassifierMixin, _Lifelong):  # type: ignore[misc]
         argument `groups` does, and without that all rows are of one group
     rows: so many of a group's rows are kept, to learn on from; older ones are summed up
     trees: whether boosted trees may correct the linear answers
+    class_weight: how much errors count, by the true class: "balanced", or {class: weight}. It decides which
+        class `predict` answers, by weight x probability; `predict_proba` stays as it is, and so calibrated.
+        So it can be set later, without another fit
 
     X is an array of numbers, or a table (pandas, polars) whose categories, dates and missing values are
     encoded as when the estimator was fitted. Groups that were never seen, or are missing, get what is
@@ -220,6 +219,17 @@ class LifelongClassifier(ClassifierMixin, _Lifelong):  # type: ignore[misc]
 
     classes_: np.ndarray
 
+    def __init__(
+        self,
+        *,
+        group_column: str | int | None = None,
+        rows: int = 500,
+        trees: bool = True,
+        class_weight: Any = None,
+    ) -> None:
+        super().__init__(group_column=group_column, rows=rows, trees=trees)
+        self.class_weight = class_weight
+
     def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Learns all groups, from the beginning."""
         return self._fit(X, y, groups, None, reset=True)
@@ -233,6 +243,7 @@ class LifelongClassifier(ClassifierMixin, _Lifelong):  # type: ignore[misc]
 
     def _fit(self, X: Any, y: Any, groups: Any, classes: Any, reset: bool) -> Self:
         _check_given(self, y)
+        check_class_weight(self.class_weight)
         y = column_or_1d(y, warn=True)
         if y.dtype.kind == "f":
             y = check_array(y, ensure_2d=False, dtype=None, input_name="y", estimator=self)
@@ -257,9 +268,16 @@ class LifelongClassifier(ClassifierMixin, _Lifelong):  # type: ignore[misc]
         return _in_order([(rows, prior.probabilities(self.knowledge_, x, name)) for rows, x, name in found])
 
     def predict(self, X: Any, groups: Any = None) -> np.ndarray:
-        """The most likely class of each row."""
-        best = self.predict_proba(X, groups).argmax(1)
-        return self.classes_[best]
+        """The most likely class of each row; by `class_weight`, that of the largest weight x probability."""
+        p = torch.from_numpy(self.predict_proba(X, groups))
+        weights = weights_of(self._weight(), self.classes_.tolist(), self.knowledge_.class_counts)
+        return self.classes_[chosen(p, weights).numpy()]
+
+    def _weight(self) -> ClassWeight | None:
+        """Checked. As everywhere in scikit-learn, classes that are not there may be named."""
+        weight = check_class_weight(self.class_weight)
+        there = self.classes_.tolist()
+        return {c: w for c, w in weight.items() if c in there} if isinstance(weight, dict) else weight
 
     def score(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> float:
         """Accuracy."""
@@ -267,7 +285,8 @@ class LifelongClassifier(ClassifierMixin, _Lifelong):  # type: ignore[misc]
 
 
 class LifelongRegressor(RegressorMixin, _Lifelong):  # type: ignore[misc]
-    """Values of rows that belong to groups: see `LifelongClassifier`, whose parameters it has.
+    """Values of rows that belong to groups: see `LifelongClassifier`, whose parameters it has, but for
+    `class_weight`.
 
     What is kept of a regression are exact sums, to which rows that come later are added; what groups have in
     common is estimated from them anew, and may differ slightly from what one `fit` finds.

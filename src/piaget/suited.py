@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from piaget.data.class_weight import check_class_weight, check_classes
 from piaget.data.tasks import Stream, Task
 from piaget.errors import SettingError, TaskError
 from piaget.knowledge.common import Label, labels_of
@@ -16,7 +17,7 @@ from piaget.streams.catalog import STREAMS
 from piaget.streams.table_stream import TableStream
 
 METHOD = ("structure", "adaptation", "algorithm")
-OF_PRIOR = ("labels", "rows", "trees")  # settings of a prior learner only
+OF_PRIOR = ("labels", "rows", "trees", "class_weight")  # settings of a prior learner only
 
 
 def suited(stream: Stream, settings: dict[str, Any]) -> Learner | PriorLearner:
@@ -30,7 +31,9 @@ def suited(stream: Stream, settings: dict[str, Any]) -> Learner | PriorLearner:
     chosen = [setting for setting in settings if setting not in ("seed", *OF_PRIOR)]
     name = paper_name(stream)
     if name is None and not chosen and (odd := why_not(stream)) is None:
-        return PriorLearner(**{"labels": all_labels(stream)} | settings)
+        labels = settings.get("labels") or all_labels(stream)
+        check_classes(check_class_weight(settings.get("class_weight")), labels or ())
+        return PriorLearner(**settings | {"labels": labels})
     wrong = [one for one in settings if one in OF_PRIOR]
     if wrong:
         why = f"{chosen[0]} is given, too" if chosen else f"the paper's stream {name}" if name else odd

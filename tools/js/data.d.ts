@@ -14,6 +14,7 @@ interface MethodData {
   name: string;
   algorithm: string;
   label: string;
+  words: string;
 }
 interface ScoreData {
   name: string;
@@ -31,6 +32,12 @@ interface CandidateData {
   without: number;
   gain: number | null;
   kept: boolean;
+}
+interface LifeData {
+  born: number;
+  left: number | null;
+  into: number | null;
+  component: number | null;
 }
 interface RunData {
   stream: number;
@@ -56,7 +63,7 @@ interface RunData {
   after: ((number | null)[])[];
   structures: (((number)[])[])[];
   uses: ((number)[])[];
-  births: (number)[];
+  lives: (LifeData)[];
   threshold: number | null;
   candidates: (CandidateData)[];
   reused: ((boolean)[])[];
@@ -69,11 +76,35 @@ interface CurveData {
   starts: (number)[];
   scores: ((number | null)[])[];
 }
-interface PairData {
+interface AnswerData {
+  question: string;
+  tone: string;
+  headline: string;
+  basis: string;
+  evidence: (string)[];
+  links: ([string, string])[];
+}
+interface LookData {
+  stream: number;
+  answers: (AnswerData)[];
+  limits: string;
+}
+interface AlertData {
+  kind: string;
+  text: string;
+  stream: number;
+}
+interface VariationData {
   stream: number;
   method: number;
-  other: number;
+  reference: number;
+  part: string;
+  usual: string;
+  other: string;
   seeds: number;
+  difference: number;
+  low: number;
+  high: number;
   p: number;
   significant: boolean;
 }
@@ -115,6 +146,9 @@ interface ReportData {
   version: string;
   command: string;
   notes: (string)[];
+  alerts: (AlertData)[];
+  overall: string;
+  looks: (LookData)[];
   total_time: string;
   most_memory: string;
   streams: (StreamData)[];
@@ -122,7 +156,7 @@ interface ReportData {
   scores: (ScoreData)[];
   runs: (RunData)[];
   curves: (CurveData)[];
-  pairs: (PairData)[];
+  variations: (VariationData)[];
   tables: (TableData)[];
   explorers: (ExplorerData)[];
   paper: ([number, number, number, number])[];
@@ -153,6 +187,16 @@ interface OwnGroupData {
   tested: number | null;
   positives: number | null;
   scores: Record<string, GroupScoreData>;
+}
+interface ClassData {
+  name: string;
+  rows: number;
+  answered: number;
+  precision: number | null;
+  recall: number | null;
+  f1: number | null;
+  auc: number | null;
+  weight: number;
 }
 interface BinData {
   predicted: number;
@@ -202,6 +246,7 @@ interface OwnRunData {
   metrics: (MetricData)[];
   models: (ModelData)[];
   groups: (OwnGroupData)[];
+  classes: (ClassData)[];
   bins: (BinData)[];
   calibration_error: number | null;
   coverage: (CoverageData)[];

@@ -35,6 +35,14 @@ ALL = (
         f"run digits {SMALL} --structure soft-gating --algorithm dynamic --adaptation ewc",
     ),
     Scenario(
+        "dynamic, scaled ordering, mcnemar, er",
+        f"run digits {SMALL} --structure soft-ordering-scaled --expansion mcnemar --set expansion.level=0.5",
+    ),
+    Scenario(
+        "compositional, scaled gating, nft",
+        f"run digits {SMALL} --structure soft-gating-scaled --algorithm compositional --adaptation nft",
+    ),
+    Scenario(
         "dynamic, own parts, nft",
         f"run digits {SMALL} --structure examples.scale_and_shift:ScaleAndShift --adaptation nft"
         " --expansion examples.mcnemar:McNemar",
@@ -68,6 +76,12 @@ ALL = (
         "no components, past frozen, er as the authors weigh it",
         f"run digits {SMALL} --adaptation er-diluted --algorithm no-components-frozen --encoder learned",
     ),
+    Scenario(
+        "stored outputs, balanced, validated",
+        f"run digits {SMALL} --adaptation der++ --replay-share 0.5 --acceptance validated --adapt-every 2",
+    ),
+    Scenario("projected gradients", f"run digits {SMALL} --adaptation a-gem --algorithm joint"),
+    Scenario("merged ewc", f"run digits {SMALL} --adaptation ewc-merged --adapt-every 2"),
     Scenario("tasks alone", f"run digits {SMALL} --structure alone --algorithm alone --encoder learned"),
     Scenario(
         "convolutional components",
@@ -78,6 +92,19 @@ ALL = (
         "early stopping, cosine rate, sgd",
         "run digits --option tasks=6 --option train_size=40 --epochs 12 --every 1 --quiet --stop patience"
         " --patience 1 --rate-schedule cosine --adapt-every 4 --optimizer sgd --learning-rate 0.05",
+    ),
+    Scenario(
+        "best epoch, early stopping, component dropout",
+        "run digits --option tasks=6 --option train_size=40 --epochs 12 --every 1 --quiet --patience 2"
+        " --kept-epoch best --adapt-every 4 --learning-rate 0.05",
+    ),
+    Scenario(
+        "starts near the most similar task and the most used component",
+        f"run digits {SMALL} --start similar --candidate-start most-used --encoder learned",
+    ),
+    Scenario(
+        "components removed and merged",
+        f"run digits {SMALL} --reduction prune-and-merge --set reduction.tolerance=0.5 --threshold -9",
     ),
     Scenario(
         "cohort of three, float64",

@@ -10,17 +10,25 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from piaget import __version__
 from piaget.cli import bench, collect, data, export, life, listing, predict, report, resume, run, sweep
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Of all commands and their flags."""
+    parser = argparse.ArgumentParser(
+        prog="piaget", description="Lifelong learning of compositional structures."
+    )
+    parser.add_argument("--version", action="version", version=f"piaget {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for command in (run, life, sweep, resume, report, collect, predict, listing, export, data, bench):
+        command.add(commands)
+    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command, and returns its exit code."""
-    parser = argparse.ArgumentParser(
-        prog="piaget", description="Lifelong learning of compositional structures."
-    )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (run, life, sweep, resume, report, collect, predict, listing, export, data, bench):
-        command.add(commands)
+    parser = make_parser()
     arguments = sys.argv[1:] if arguments is None else arguments
     if any("\0" in argument for argument in arguments):  # which no file's name can have
         parser.error("an argument has a NUL character in it")

@@ -33,7 +33,7 @@ def add(commands: Any) -> None:
         "--threshold",
         type=float,
         metavar="P",
-        help="of two classes: answer the second one from this probability on (default: 0.5)",
+        help="of two classes: answer the second one from this probability on (default: 0.5, or by weights)",
     )
     parser.set_defaults(run=_predict)
 

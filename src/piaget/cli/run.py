@@ -45,6 +45,7 @@ def add(commands: Any) -> None:
         "--metric", metavar="NAME", help="auc, loss, accuracy, or rmse, r2 (default: the first)"
     )
     shown.add_argument("--each", action="store_true", help="each group, not only the mean of all")
+    shown.add_argument("--by-class", action="store_true", help="precision, recall, F1 and AUC of each class")
     parser.set_defaults(run=_run, fields={})
 
 
@@ -74,6 +75,7 @@ def _run(options: argparse.Namespace) -> int:
         algorithm=options.algorithm,
         every=options.every,
         settings={name: value for name, value in settings.items() if value is not None} | options.fields,
+        class_weight=options.class_weight,
     )
     return go(configuration, options.seeds or [0], options, code)
 

@@ -24,7 +24,7 @@ from piaget.cli.live import add_progress, view
 from piaget.cli.words import PART_SETTINGS, add_flags, trusted
 from piaget.data.plain import whole_from
 from piaget.lab.parts import Trusted, is_reference
-from piaget.method.choices import ADAPTATIONS, STRUCTURES
+from piaget.method.choices import ADAPTATIONS, COMBINING
 from piaget.paper.names import ALGORITHMS, BASES, methods
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def add(commands: Any) -> None:
         help="an experiment of the paper, or streams: see piaget list",
     )
     for name, text in (
-        ("structure", f"{', '.join(STRUCTURES[:3])} (default: the paper's for the stream)"),
+        ("structure", f"{', '.join(COMBINING)} (default: the paper's for the stream)"),
         ("adaptation", f"{', '.join(BASES)}, or 'all' (default: er; of a preset: all that it has)"),
         ("algorithm", f"{', '.join(ALGORITHMS)}, or 'all' (default)"),
     ):
@@ -152,7 +152,7 @@ def _product(options: argparse.Namespace, code: Trusted) -> list[Job]:
     names = [name if is_reference(name) else lookup(name).name for name in options.streams]
     streams = list(dict.fromkeys("objects-random" if name == "objects" else name for name in names))
     check_options(streams, options.options, code)
-    structures = _choose(options.structures, STRUCTURES[:3], "structure") if options.structures else None
+    structures = _choose(options.structures, COMBINING, "structure") if options.structures else None
     jobs = []
     for stream in streams:
         chosen = [

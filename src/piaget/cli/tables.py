@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from piaget.cli.common import print_json
 from piaget.lab.parts import Trusted
-from piaget.scoring.rows import LOWER_IS_BETTER, Row
-from piaget.scoring.worth import CHOICES, NAMES, is_it_worth_it
+from piaget.scoring.rows import BY_CLASS, LOWER_IS_BETTER, Row
+from piaget.scoring.worth import CHOICES, NAMES, check_metric, is_it_worth_it
 
 if TYPE_CHECKING:
     from piaget.lab.folder import RunFolder
@@ -35,7 +35,7 @@ def go(
         elif not options.quiet:
             print(f"piaget: {text} ...", file=sys.stderr, flush=True)
 
-    _check_metric(getattr(options, "metric", None), None)
+    check_metric(getattr(options, "metric", None), None, what="--metric ")
     data_dir = None if options.data_dir is None else str(Path(options.data_dir).absolute())
     run(configuration, seeds, options.out, say, data_dir, code)
     return show(seeds, options)
@@ -60,8 +60,10 @@ def show(seeds: Sequence[int], options: argparse.Namespace) -> int:
         if len(seeds) > 1:
             print(f"seed {run.seed}")
         metric = getattr(options, "metric", None) or summary["metric"]
-        _check_metric(metric, summary["kind"])
+        check_metric(metric, summary["kind"], what="--metric ")
         _print(run, rows, summary, metric, getattr(options, "each", False))
+        if getattr(options, "by_class", False):
+            _print_classes(summary)
     if found:
         where = found[0][0].path
         print(
@@ -70,15 +72,6 @@ def show(seeds: Sequence[int], options: argparse.Namespace) -> int:
         print(f"For new rows:    piaget predict {where} NEW.csv --out predictions.csv")
         print(f"For later ones:  piaget learn {where} NEW.csv")
     return 2 * (len(found) < len(seeds))
-
-
-def _check_metric(metric: str | None, kind: str | None) -> None:
-    from piaget.errors import SettingError
-
-    known = CHOICES[kind] if kind is not None else tuple(NAMES)
-    if metric is not None and metric not in known:
-        what = f" for a {kind} target" if kind is not None else ""
-        raise SettingError(f"--metric {metric}: expected {', '.join(known)}{what}")
 
 
 def _print(run: RunFolder, rows: Sequence[Row], summary: dict[str, Any], metric: str, each: bool) -> None:
@@ -96,6 +89,12 @@ def _print(run: RunFolder, rows: Sequence[Row], summary: dict[str, Any], metric:
     for model, name in names.items():
         means = [summary["means"][one]["mean"].get(model) for one in metrics]
         print(f"{name:<{width}}" + "".join(_number(value) for value in means))
+    weights = {one["label"]: one["weight"] for one in summary.get("classes") or ()}
+    if set(weights.values()) - {1.0}:
+        told = ", ".join(f"{label} {weight:.3g}" for label, weight in weights.items())
+        print(
+            f"An error weighs, by its true class: {told}. All models answer by that; accuracy does not weigh."
+        )
     if each:
         _print_each(groups, metric, summary)
     print(is_it_worth_it(rows, metric) or "")
@@ -113,6 +112,22 @@ def _print(run: RunFolder, rows: Sequence[Row], summary: dict[str, Any], metric:
     worst = ", ".join(f"{one['group']} {one[metric]['piaget']:.3f}" for one in scored[:WORST])
     if not each and len(scored) > WORST:
         print(f"Worst by {NAMES[metric]}: {worst} (all groups: --each)")
+
+
+def _print_classes(summary: dict[str, Any]) -> None:
+    """Scores of each class, on the test rows of all groups together."""
+    if not summary.get("classes"):
+        told = "the target is a number" if summary["kind"] == "regression" else "the run has none"
+        print(f"No scores by class: {told}.")
+        return
+    width = max(5, *(len(str(one["label"])) for one in summary["classes"]))
+    heads = ("rows", "answered", "precision", "recall", "F1", "AUC", "weight")
+    print(f"\n{'class':<{width}}" + "".join(f"{head:>11}" for head in heads))
+    for one in summary["classes"]:
+        counts = f"{one['rows']:>11,}{one['answered']:>11,}"
+        scores = "".join(_number(one[name]) for name in (*BY_CLASS, "weight"))
+        print(f"{one['label']!s:<{width}}{counts}{scores}")
+    print("Of the test rows of all groups together; each class against all others.\n")
 
 
 def _number(value: float | None) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from piaget.data.class_weight import pairs_in
 from piaget.data.plain import BEYOND, shown, whole_from
 from piaget.lab.parts import METHOD, PARTS, ROLES, Trusted, as_flag, is_reference
 from piaget.method.choices import ADAPTATIONS, ALGORITHMS, SETTINGS, STRUCTURES, parse
@@ -84,7 +85,16 @@ class Word:
         return "--" + self.name.replace("_", "-")
 
 
+def _class_weight(value: Any) -> str:
+    try:
+        pairs_in(str(value))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return str(value)
+
+
 TABLE = "a table of your own, instead of a stream"
+ANSWERS = "of a table's classes"
 CHOICE = "the method (default: the paper's for the stream; package.module:Name is a part of your own)"
 DATA_DIR = "where data files are looked for first (then: $PIAGET_DATA, the user's cache folder)"
 WORDS = {
@@ -102,6 +112,14 @@ WORDS = {
         Word("split", "COLUMN", "train, validation or test (default: at random)", group=TABLE),
         Word("categorical", "COLUMN", "numbers that are categories", _texts, TABLE),
         Word("ignore", "COLUMN", "columns to leave out", _texts, TABLE),
+        Word(
+            "class_weight",
+            "WEIGHTS",
+            "balanced, or CLASS=WEIGHT,CLASS=WEIGHT: how much errors count by the true class, when one is "
+            "answered; probabilities stay as they are (default: the same)",
+            _class_weight,
+            ANSWERS,
+        ),
         Word("structure", "NAME", f"prior (default with --table), {', '.join(STRUCTURES)}", group=CHOICE),
         Word("adaptation", "NAME", f"{', '.join(ADAPTATIONS)} (default: er)", group=CHOICE),
         Word(

@@ -9,6 +9,7 @@ from typing import Any
 
 from piaget.errors import SettingError
 
+Label = str | int | float | bool  # of a class, as users have it
 Fractions = tuple[float, float, float]  # of training, validation and test samples
 BEYOND = 2**63  # torch takes whole numbers below it
 

@@ -4,44 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from piaget.data.arrays import Kind as Kind, as_features, as_targets, as_values, infer_kind, number_classes
 from piaget.data.encoding import Encoding, Scaling, centered, to_json
 from piaget.data.plain import Fractions, check_fractions, check_seed, is_number, is_whole, plain, shown
+from piaget.data.splits import Split as Split, divided, split_rows as split_rows
+from piaget.data.task_checks import KINDS as KINDS, check, warn_of_absent_classes
 from piaget.errors import TaskError
 
-KINDS = ("binary", "multiclass", "regression")
 Stream = Sequence["Task"]
-
-
-@dataclass(frozen=True, eq=False)
-class Split:
-    """x: (n, *input shape); y: (n,), class numbers (int64) or values (float).
-
-    Raises `TaskError` if one of them is no tensor.
-
-    >>> len(piaget.Split(torch.zeros(5, 3), torch.zeros(5)))
-    5
-    """
-
-    x: Tensor
-    y: Tensor
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.x, Tensor) or not isinstance(self.y, Tensor):
-            found = f"{type(self.x).__name__} and {type(self.y).__name__}"
-            raise TaskError(f"a split holds {found}; expected tensors (see Task.from_arrays for arrays)")
-
-    def __len__(self) -> int:
-        return len(self.x)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +30,8 @@ class Task:
     absent; expansion needs `validation`, evaluation needs `test`. `scaling` is applied when the
     data is used; `encoding` tells how rows of a table became the inputs.
 
-    Raises `TaskError` with what was found and what is expected, if data does not fit: NaN, shapes that
-    differ, a class without training samples, a name that is no text.
+    Raises `TaskError` with what was found and what is expected, if data does not fit: NaN, shapes that differ, a
+    class without training samples, a name that is no text.
 
     >>> data = piaget.Split(torch.randn(4, 3, generator=torch.Generator()), torch.tensor([0, 1, 0, 1]))
     >>> task = piaget.Task("site 1", "binary", data, test=data, classes=2)
@@ -78,7 +55,7 @@ class Task:
         object.__setattr__(self, "classes", plain(self.classes))
         if isinstance(self.labels, tuple | list | np.ndarray):
             object.__setattr__(self, "labels", tuple(plain(label) for label in self.labels))
-        _check(self)
+        check(self)
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{len(split)} {name}" for name, split in self.splits())
@@ -212,13 +189,13 @@ class Task:
             name, kind, **splits, classes=count, labels=labels_of_classes, stream=stream, scaling=scaling
         )
         if validation is None and test is None:
-            divided: dict[str, Any] = _divide(name, task.train, count, fractions, seed)
-            task = replace(task, **divided)
+            parts: dict[str, Any] = divided(name, task.train, count, fractions, seed)
+            task = replace(task, **parts)
         if kind == "regression" and standardize:
             task = replace(task, scaling=standardized(name, task.train.y.numpy(), divisor))
         if scale and inputs.is_floating_point():
             task = scaled_alike([task])[0]
-        return _warn_of_absent_classes(task)
+        return warn_of_absent_classes(task)
 
 
 def _floats(value: Any) -> Any:
@@ -246,21 +223,6 @@ def _first_fingerprint(task: Task) -> str:
     return digest.hexdigest()
 
 
-def split_rows(y: Tensor, classes: int, fractions: Fractions, seed: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Row numbers of a random train / validation / test division, every class alike."""
-    generator = torch.Generator().manual_seed(seed)
-    groups = [torch.nonzero(y == c).flatten() for c in range(classes)] or [torch.arange(len(y))]
-    parts: tuple[list[Tensor], list[Tensor], list[Tensor]] = ([], [], [])
-    fractions = check_fractions(fractions)
-    for rows in groups:
-        rows = rows[torch.randperm(len(rows), generator=generator)]
-        first = round(fractions[0] * len(rows))
-        second = len(rows) if fractions[2] == 0 else round((fractions[0] + fractions[1]) * len(rows))
-        for part, piece in zip(parts, (rows[:first], rows[first:second], rows[second:]), strict=True):
-            part.append(piece)
-    return tuple(torch.cat(part) for part in parts)  # type: ignore[return-value]
-
-
 def standardized(name: str, y: np.ndarray, divisor: float = 1.0) -> Scaling:
     """Of a regression's training values y."""
     with np.errstate(over="ignore", invalid="ignore"):
@@ -268,153 +230,3 @@ def standardized(name: str, y: np.ndarray, divisor: float = 1.0) -> Scaling:
     if not np.isfinite([mean, spread]).all():
         raise TaskError(f"{name}: target values up to {np.abs(y).max():g} are too large to compute with")
     return Scaling(divisor, mean, spread or 1.0)
-
-
-# --- checks and conversions -------------------------------------------------------------------
-
-
-def _check(task: Task) -> None:
-    where = f"task {shown(task.name)}"
-    if not isinstance(task.name, str) or not task.name or not _can_be_written(task.name):
-        raise TaskError(f"a task's name is a non-empty text (Unicode); found {shown(task.name)}")
-    for field, kind in _TYPES.items():
-        if not isinstance(getattr(task, field), kind):
-            found = type(getattr(task, field)).__name__
-            raise TaskError(f"{where}: {field} is a {found}; expected {_named(kind)}")
-    if task.kind not in KINDS:
-        raise TaskError(f"{where}: kind is {shown(task.kind)}; expected one of {', '.join(KINDS)}")
-    expected = {"binary": task.classes == 2, "regression": task.classes == 0}
-    if not is_whole(task.classes) or not expected.get(task.kind, task.classes >= 2):
-        raise TaskError(
-            f"{where}: kind {task.kind} with classes={shown(task.classes)}; expected 2 classes for "
-            "binary, 2 or more for multiclass, 0 for regression"
-        )
-    if task.labels is not None:
-        _check_labels(where, task.labels, task.classes)
-    for name, split in task.splits():
-        _check_split(f"{where}, {name}", split, task)
-    scaled = len(task.scaling.center)
-    if scaled not in (0, task.input_shape[0]):
-        raise TaskError(f"{where}: its scaling is of {scaled} inputs; the inputs are {task.input_shape}")
-    if task.kind != "regression":
-        _check_training_classes(where, task)
-
-
-_TYPES: dict[str, Any] = {
-    "train": Split,
-    "validation": Split | None,
-    "test": Split | None,
-    "labels": tuple | None,
-    "stream": str,
-    "scaling": Scaling,
-    "encoding": Encoding | None,
-}
-
-
-def _named(kind: Any) -> str:
-    """Split | None -> "a Split, or None" """
-    return f"a {kind.__name__}" if isinstance(kind, type) else f"a {kind.__args__[0].__name__}, or None"
-
-
-def _can_be_written(text: str) -> bool:
-    """File names that are no Unicode are read as texts that no file can hold."""
-    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
-
-
-def _check_labels(where: str, labels: tuple[Any, ...], classes: int) -> None:
-    if len(labels) != classes:
-        raise TaskError(f"{where}: {len(labels)} labels for {classes} classes")
-    for label in labels:
-        if not isinstance(label, str | int | float) or label != label:
-            found = shown(label)
-            raise TaskError(f"{where}: label {found} is a {type(label).__name__}; expected texts or numbers")
-        if isinstance(label, str) and not _can_be_written(label):
-            raise TaskError(f"{where}: label {label!r} is no text that can be written (Unicode)")
-        if isinstance(label, int) and not -(2**63) <= label < 2**64:
-            raise TaskError(f"{where}: a label is a whole number beyond 64 bits; expected less, or texts")
-    if len(set(labels)) < classes:
-        twice = next(label for label in labels if labels.count(label) > 1)
-        raise TaskError(f"{where}: label {twice!r} occurs twice; expected different labels")
-
-
-# What a network can be given; all are cast to the learner's own type.
-_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-_SIGNED = (torch.int8, torch.int16, torch.int32, torch.int64)
-_UNSIGNED = (torch.uint8, torch.uint16, torch.uint32, torch.uint64)
-
-
-def _check_split(where: str, split: Split, task: Task) -> None:
-    x, y = split.x, split.y
-    for what, tensor in (("inputs", x), ("targets", y)):
-        if tensor.layout != torch.strided or tensor.is_nested or tensor.is_meta:
-            raise TaskError(f"{where}: {what} are a sparse, nested or meta tensor; expected a full one")
-    if x.ndim < 2 or (x.numel() == 0 and len(x) > 0):
-        raise TaskError(f"{where}: inputs have shape {tuple(x.shape)}; expected (samples, features...)")
-    if len(x) == 0:
-        raise TaskError(f"{where}: the split is empty; give at least one sample, or no split")
-    if y.shape != (len(x),):
-        raise TaskError(f"{where}: targets have shape {tuple(y.shape)}; expected ({len(x)},)")
-    if tuple(x.shape[1:]) != task.input_shape:
-        raise TaskError(
-            f"{where}: inputs have shape {tuple(x.shape[1:])}, but the training inputs have "
-            f"{task.input_shape}"
-        )
-    if x.dtype not in (*_FLOATS, *_SIGNED, *_UNSIGNED):
-        raise TaskError(f"{where}: inputs have dtype {x.dtype}; expected floating point or integers")
-    if x.is_floating_point() and not bool(torch.isfinite(x).all()):
-        bad = torch.nonzero(~torch.isfinite(x.flatten(1)).all(1)).flatten()
-        raise TaskError(
-            f"{where}: NaN or infinite inputs in {len(bad)} samples (the first is row "
-            f"{int(bad[0])}); expected finite numbers"
-        )
-    if task.kind == "regression":
-        if not y.is_floating_point() or not bool(torch.isfinite(y).all()):
-            raise TaskError(f"{where}: regression targets must be finite floating-point numbers")
-    elif y.dtype != torch.int64:
-        raise TaskError(f"{where}: labels have dtype {y.dtype}; expected whole numbers (int64)")
-    elif int(y.min()) < 0 or int(y.max()) >= task.classes:
-        raise TaskError(
-            f"{where}: labels run from {int(y.min())} to {int(y.max())}; expected 0 to "
-            f"{task.classes - 1}, since the task has {task.classes} classes"
-        )
-
-
-def _absent_classes(task: Task, split: Split) -> str:
-    present = torch.bincount(split.y, minlength=task.classes) > 0
-    missing = torch.nonzero(~present).flatten().tolist()
-    return ", ".join(str(task.labels[c] if task.labels else c) for c in missing)
-
-
-def _check_training_classes(where: str, task: Task) -> None:
-    if task.classes > len(task.train):
-        raise TaskError(
-            f"{where}: {len(task.train)} training samples for {task.classes} classes; every class needs at "
-            "least one"
-        )
-    if absent := _absent_classes(task, task.train):
-        raise TaskError(
-            f"{where}: no train sample of class {absent}; every class needs at least one training sample"
-        )
-
-
-def _warn_of_absent_classes(task: Task) -> Task:
-    for name, split in task.splits():
-        if task.kind != "regression" and (absent := _absent_classes(task, split)):
-            warnings.warn(f"task {task.name!r}: no {name} sample of class {absent}", stacklevel=3)
-    return task
-
-
-def _divide(name: str, data: Split, classes: int, fractions: Fractions, seed: int) -> dict[str, Split]:
-    rows = split_rows(data.y, classes, fractions, seed)
-    names = ("train", "validation", "test")
-    empty = [part for part, r, share in zip(names, rows, fractions, strict=True) if share > 0 and not len(r)]
-    if empty:
-        raise TaskError(
-            f"task {name!r}: {len(data)} samples are too few to divide by {fractions}: "
-            f"nothing is left for {', '.join(empty)}"
-        )
-    return {
-        part: Split(data.x[r], data.y[r])
-        for part, r, share in zip(names, rows, fractions, strict=True)
-        if share > 0
-    }

@@ -14,9 +14,10 @@ from torch import Tensor
 from piaget.engine.layout import Part
 from piaget.engine.loss import Noise, Rows
 from piaget.engine.noise import draw_bits, of_chosen, packed_bytes, unpack
+from piaget.engine.orders import draw_order
 from piaget.engine.stage import Stage
 from piaget.engine.step import Draws, Inputs
-from piaget.method.trees import leaves, map_tree, resize, rounded
+from piaget.method.trees import leaves, map_tree, resize
 from piaget.recording import observed
 
 NOISE_BLOCK = 2**25  # bytes of dropout bits drawn at a time
@@ -43,13 +44,8 @@ def draw_plan(stage: Stage, part: Part) -> Plan:
     settings, state = stage.settings, stage.state
     generator, k, passes = state.generator, state.k, stage.passes
     (bank,) = part.banks
-    n = len(bank.targets.column)
-    size = settings.batch_size or rounded(n, 2)
-    steps = math.ceil(n / size)
-    # All samples in one batch need no shuffling.
-    order = torch.arange(n) if settings.batch_size is None else torch.randperm(n, generator=generator)
-    index = resize(order, 0, steps * size).view(steps, size)
-    weight = (torch.arange(steps * size) < n).view(steps, size)
+    index, weight = draw_order(stage, part)
+    steps, size = index.shape
     seen = part.fixed.visible[..., :k].cpu()
     tasks = torch.ones(steps, 1, dtype=torch.bool)
     if bank.task is not None:

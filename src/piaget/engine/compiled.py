@@ -55,14 +55,13 @@ def pays(stages: Sequence[Stage]) -> bool:
 
 def _enough(stage: Stage, weight: int) -> bool:
     settings = stage.settings
-    stored = sum(len(samples.y) for samples in stage.replay)
 
     def steps(more: int) -> int:  # an epoch, of all tasks of the stage
         sizes = [len(data.split) + more for data in stage.data]
         return sum(math.ceil(size / (settings.batch_size or size)) for size in sizes)
 
     in_all = stage.epochs_in_all * steps(0) // len(stage.data)
-    of_kind = stage.epochs * stage.repeats * steps(stored)
+    of_kind = stage.epochs * stage.repeats * steps(stage.stored_rows)
     return settings.components.compiles_well and (
         weight * in_all >= MANY_STEPS and weight * of_kind >= FEW_STEPS
     )

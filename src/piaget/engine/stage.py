@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from piaget.data.tasks import Split
 from piaget.knowledge.state import State, TaskRecord, tensors
+from piaget.method.acceptance import replayed
 from piaget.method.adaptation import Stored
-from piaget.method.parameters import Role
+from piaget.method.parameters import TASK_ROLES, Role
 from piaget.method.schedule import StageKind
 from piaget.method.settings import Settings
 
@@ -30,7 +32,7 @@ class TaskData:
 @dataclass(frozen=True, eq=False)
 class Stage:
     """Who learns, on what, for how long. The engine reads the state when it begins, and draws from its
-    generator; it changes nothing else."""
+    generator; it changes nothing else. What is asked for every past task is looked up once."""
 
     kind: StageKind
     settings: Settings
@@ -38,6 +40,7 @@ class Stage:
     data: tuple[TaskData, ...]  # several only in initialization
     done: int  # epochs of this kind that the task has had before
     epochs: int  # of this kind in all, on the task
+    left: int  # epochs of this stage that are to come, unless it stops early
     repeats: int  # on how many tasks there will be such a stage, as far as that is known
     epochs_in_all: int  # of all kinds, on all tasks, as far as they are known
 
@@ -52,7 +55,7 @@ class Stage:
         """Each batch is used once a pass; True: with the candidate hidden."""
         return self.settings.algorithm.expansion.passes if self.candidate else (False,)
 
-    @property
+    @cached_property
     def trained(self) -> tuple[Role, ...]:
         """The groups of parameters that learn, as far as the method has them."""
         encoder, decoder = self.settings.encoder, self.settings.decoder
@@ -70,14 +73,22 @@ class Stage:
         return tuple(role for role, there in present.items() if there and role in self.kind.trains)
 
     @property
+    def own_only(self) -> bool:
+        """Does nothing learn but what is a task's own, and the candidate?"""
+        return {*self.trained} <= {*TASK_ROLES, "candidate"}
+
+    @property
     def encoder_learns(self) -> bool:
         """Does an encoder learn: of the current task, of past ones, or of all? Then each step encodes."""
         return any(role in self.trained for role in ("encoder", "past encoder", "shared encoder"))
 
-    @property
+    @cached_property
     def samples(self) -> list[Stored]:
         """The stored samples that take part."""
-        return self.settings.adaptation.replay(self.state.memory) if self.kind.adapts else []
+        if not self.kind.adapts:
+            return []
+        settings = self.settings
+        return replayed(settings.adaptation.replay(self.state.memory), settings.acceptance.held_out)
 
     @property
     def replay(self) -> list[Stored]:
@@ -89,9 +100,23 @@ class Stage:
         """Those that are drawn beside each batch."""
         return self.samples if self.settings.adaptation.references > 0 else []
 
+    @property
+    def stored_rows(self) -> int:
+        """How often an epoch sees a stored sample, up to rounding."""
+        share = self.settings.adaptation.share
+        if share is None:
+            return sum(len(stored.y) for stored in self.replay)
+        own = sum(len(data.split) for data in self.data)
+        return round(own * share / (1 - share)) if self.replay else 0
+
     def past(self, stored: Stored) -> TaskRecord:
         """Whose samples these are."""
-        return list(self.state.records.values())[stored.task]
+        return self._records[stored.task]
+
+    @cached_property
+    def _records(self) -> list[TaskRecord]:
+        """Of all tasks, by their places."""
+        return list(self.state.records.values())
 
     def past_features(self, stored: Stored) -> Tensor | None:
         """The features that a past task's encoder learns from, if not from all."""
@@ -125,7 +150,8 @@ class Stage:
         """All samples in one batch, and no noise: each epoch does the same."""
         settings = self.settings
         draws = settings.adaptation.corrects and (settings.adaptation.randoms or self.references)
-        return settings.batch_size is None and settings.components.dropout == 0 and not draws
+        chooses = settings.adaptation.share is not None and self.replay  # among stored samples
+        return settings.batch_size is None and settings.components.dropout == 0 and not (draws or chooses)
 
 
 @dataclass(frozen=True, eq=False)

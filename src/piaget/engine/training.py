@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import torch
 
+from piaget.engine.averaging import Tail
 from piaget.engine.banks import Size
 from piaget.engine.batches import Batch, Epoch, Plan, draw_plan, empty_plan
 from piaget.engine.compiled import Compiled, compiled, pays
@@ -24,7 +25,7 @@ from piaget.engine.stage import Idle, Stage
 from piaget.engine.step import Inputs, Standing, Step
 from piaget.errors import Diverged
 from piaget.knowledge.state import Update
-from piaget.method.optimizer import ConstantRate
+from piaget.method.optimizer import ConstantRate, Moment
 from piaget.method.parameters import PAST_ROLES, TASK_ROLES, Role
 from piaget.method.trees import leaves, rebuild
 from piaget.scoring.rows import Row
@@ -174,6 +175,7 @@ class Training:
         self.epochs = 0
         self.epochs_alike = stages[0].epochs_alike
         self.steps_an_epoch: list[int] = []  # of each run
+        self.turns_an_epoch: list[int] = []  # the same, counting all parts and passes of a turn as one
         self.active: Sequence[bool] = ()
         self.repeated: list[tuple[Batch | None, ...]] | None = None  # an epoch, if all are the same
         self.unread = [0] * len(stages)  # steps since the last update of each run
@@ -226,20 +228,35 @@ class Training:
 
     def epoch(self, active: Sequence[bool]) -> None:
         """One epoch of the runs that are active; where there are several parts, their batches take turns."""
-        self._set_rates()
         if self.repeated is None or active != self.active:
             turns = self._turns(active)
             self.repeated = list(turns) if self.epochs_alike else None
-        for turn in self.repeated or turns:
+        by_step = self.stages[0].settings.rate_schedule.by_step
+        tail = self._tail()
+        for number, turn in enumerate(self.repeated or turns):
+            if number == 0 or by_step:
+                self._set_rates(number)
             for batch, step in zip(turn, self.part_steps, strict=True):
                 if batch is not None:
                     step(batch)
+            if tail is not None:
+                tail.add(number)
+        if tail is not None:
+            tail.put()
         self.epochs += 1
         for place, steps in enumerate(self.steps_an_epoch):
             self.unread[place] += steps
         self.unseen += max(self.steps_an_epoch)
         if self.unseen >= LOOK_EVERY:
             self._look()
+
+    def _tail(self) -> Tail | None:
+        """What is averaged in this epoch: the last one of a stage that adapts. None: nothing."""
+        share = self.stages[0].settings.averaging
+        last = [stage.kind.adapts and self.epochs == stage.left - 1 for stage in self.stages]
+        if share == 0 or not any(last):
+            return None
+        return Tail(self.learning, self.turns_an_epoch, [share * one for one in last], self.cohort)
 
     def _look(self) -> None:
         """Which runs are still finite? What is not stays so: it is enough to look now and then.
@@ -252,14 +269,24 @@ class Training:
             sums = [p.reshape(runs, -1).sum(1, dtype=torch.float64) for p in self.learning]
             self.finite = torch.isfinite(torch.stack(sums).sum(0)).tolist()
 
-    def _set_rates(self) -> None:
-        """Each run's own: one that waited, or was interrupted at another moment, may be at another epoch."""
+    def _set_rates(self, step: int) -> None:
+        """Each run's own: one that waited, or was interrupted at another moment, may be at another epoch; and
+        one that has fewer steps an epoch is further on after the same number."""
         settings = self.stages[0].settings
         if self.epochs > 0 and isinstance(settings.rate_schedule, ConstantRate):
             return
-        epochs = [min(stage.done + self.epochs, stage.epochs - 1) for stage in self.stages]
-        factors = [settings.rate_schedule.factor(epoch, self.stages[0].epochs) for epoch in epochs]
-        rates = [settings.learning_rate * factor for factor in factors]
+        moments = [
+            Moment(
+                stage=stage.kind.name,
+                adapts=stage.kind.adapts,
+                epoch=min(stage.done + self.epochs, stage.epochs - 1),
+                epochs=stage.epochs,
+                step=min(step, max(turns - 1, 0)),
+                steps=turns,
+            )
+            for stage, turns in zip(self.stages, self.turns_an_epoch, strict=True)
+        ]
+        rates = [settings.learning_rate * settings.rate_schedule.at(moment) for moment in moments]
         self.rate.copy_(torch.tensor(rates, dtype=torch.float64).view_as(self.rate))
 
     def _turns(self, active: Sequence[bool]) -> Iterator[tuple[Batch | None, ...]]:
@@ -269,6 +296,7 @@ class Training:
         self.steps_an_epoch = [
             len(passes) * sum(len(plan.index) for plan in plans) for plans in plans_of_runs
         ]
+        self.turns_an_epoch = [max(len(plan.index) for plan in plans) for plans in plans_of_runs]
         if self.epochs == 0:  # the steps of epochs before an interruption count, too
             steps = zip(self.stages, self.steps_an_epoch, strict=True)
             before = [float(stage.done * count) for stage, count in steps]

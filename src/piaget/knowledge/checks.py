@@ -56,6 +56,16 @@ def check_task(settings: Settings, state: State, task: Task, expanding: bool) ->
             f"{where}: there is no validation split, but it is to tell when to stop; give validation data, "
             "or leave out the stop rule"
         )
+    if settings.kept_epoch.watches and task.validation is None:
+        raise TaskError(
+            f"{where}: there is no validation split, but it is to tell which epoch is kept; give validation "
+            "data, or kept_epoch='last'"
+        )
+    if settings.acceptance.judges and task.validation is None:
+        raise TaskError(
+            f"{where}: there is no validation split, but adaptation is judged by it; give validation data, "
+            "or leave out the acceptance"
+        )
     try:
         _check_inputs(settings, state, task)
     except (TaskError, SettingError) as error:

@@ -13,12 +13,11 @@ from torch import Tensor
 from piaget.data.arrays import Kind, as_tensor
 from piaget.data.columns import is_table
 from piaget.data.encoding import Encoding, Scaling
-from piaget.data.plain import shown
+from piaget.data.plain import Label as Label, shown
 from piaget.data.tasks import Split, Task
 from piaget.data.typed_data import read
 from piaget.errors import SettingError, TaskError
 
-Label = str | int | float | bool
 Rows = tuple[Tensor, Tensor]  # x (n, inputs) float64; y (n,): class numbers, or values
 
 

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from piaget.knowledge.snapshot import describe
-from piaget.knowledge.state import State, TaskRecord
+from piaget.knowledge.state import Best, Progress, State, TaskRecord
 from piaget.method.parameters import TaskParams, new_moments, shared_moments, task_moments
 from piaget.method.settings import Settings
-from piaget.method.trees import Tensors, flatten
+from piaget.method.trees import Tensors, flatten, map_tree
 
 MANY_CLASSES, MANY_INPUTS = 2**20, 2**26  # more than any task has: nothing of that size is drawn
 
@@ -77,8 +77,20 @@ def _check_progress(settings: Settings, state: State) -> None:
     _require(0 <= progress.epoch <= epochs, f"epoch {progress.epoch} of {epochs}")
     proposed = not progress.candidate or (settings.algorithm.expansion.proposes and state.k > 1)
     _require(proposed, "a component is on trial, but none can be")
+    _check_best(settings, progress)
+    judged = progress.before is None or settings.acceptance.judges
+    _require(judged, "what an adaptation began with is there, but nobody judges it")
     counted = set(progress.counts) <= set(settings.adaptation.counts)
     _require(counted, f"counts of {', '.join(progress.counts)}")
+
+
+def _check_best(settings: Settings, progress: Progress) -> None:
+    """The epochs that were looked at, and the best one."""
+    seen, best = set(progress.validated), progress.best
+    right = seen <= set(progress.tasks) and (settings.kept_epoch.watches or not seen)
+    _require(right, f"epochs of {', '.join(sorted(seen))} were looked at")
+    right = best.keys() <= seen and all(0 < one.epoch <= progress.epoch for one in best.values())
+    _require(right, f"the best epochs of {', '.join(best)} were never looked at")
 
 
 # --- tensors ------------------------------------------------------------------------------------------------
@@ -111,7 +123,17 @@ def _fresh(settings: Settings, state: State) -> State:
             fresh.past_moments[name] = task_moments(slots, drawn[form])
     if state.progress is not None:
         moments = {name: task_moments(slots, fresh.records[name].params) for name in state.progress.tasks}
-        fresh.progress = replace(state.progress, moments=moments, generator=generator.get_state())
+        last = None
+        if state.progress.candidate:
+            last = map_tree(lambda t: t[-1], (fresh.components, fresh.moments))
+        best = {
+            name: Best(one.epoch, fresh.records[name].params, moments[name], last)
+            for name, one in state.progress.best.items()
+        }
+        before = None if state.progress.before is None else fresh.common
+        fresh.progress = replace(
+            state.progress, moments=moments, generator=generator.get_state(), best=best, before=before
+        )
     return fresh
 
 
@@ -130,7 +152,7 @@ def _check_tensors(found: Tensors, expected: Tensors) -> None:
         if name.startswith(("pending/", "generator")) or not tensor.is_floating_point():
             continue  # tasks check their data
         # Logits of components that are not used may be minus infinity.
-        structure = name.startswith("tasks/") and "/structure/" in name
+        structure = name.startswith(("tasks/", "best/")) and "/structure/" in name
         right = not tensor.isnan().any() if structure else torch.isfinite(tensor).all()
         _require(bool(right), f"tensor {name} is not finite")
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
-from piaget.data.tasks import Task
+from piaget.data.tasks import Split, Task
 from piaget.errors import NotFinite, SettingError
 from piaget.knowledge.state import Progress, State, TaskRecord, tensors
 from piaget.method.adaptation import Finished, Memory
@@ -19,6 +20,7 @@ from piaget.method.parameters import (
     task_moments,
 )
 from piaget.method.settings import Settings
+from piaget.method.starting import NewTask, PastTask
 from piaget.method.trees import T, check_finite, leaves, map_tree, ordered, resize
 from piaget.recording import observed
 
@@ -51,11 +53,39 @@ def begin(settings: Settings, state: State, task: Task, candidate: bool) -> None
     if candidate:
         entering = model.shapes(task.input_shape)[0]
         fresh = _placed(settings, model.components.draw(state.generator, entering, settings.torch_dtype))
+        fresh = settings.candidate_start.begin(fresh, state.components, total_usage(state))
         state.components = {n: torch.cat([stack, fresh[n][None]]) for n, stack in state.components.items()}
         state.moments = map_tree(lambda m: resize(m, 0, len(m) + 1), state.moments)
-    _meet(settings, state, task, _draw_task(settings, state, task))
+    drawn = _placed(settings, _draw_task(settings, state, task))
+    _meet(settings, state, task, settings.start.begin(_newcomer(settings, state, task, drawn)))
     _track(settings, state, [task], candidate)
     observed("begin", state)
+
+
+def total_usage(state: State) -> Tensor:
+    """How much all tasks together use each component: (k,)."""
+    usages = (record.usage for record in state.records.values() if record.usage is not None)
+    return torch.stack([resize(usage.abs().mean(1), 0, state.k) for usage in usages]).sum(0)
+
+
+def _newcomer(settings: Settings, state: State, task: Task, drawn: TaskParams) -> NewTask:
+    """A new task, as a start sees it."""
+
+    def sample(count: int) -> tuple[Tensor, Tensor]:
+        rows = torch.randperm(len(task.train), generator=state.generator)[:count]
+        return tensors(settings, Split(task.train.x[rows], task.train.y[rows]), task.scaling)
+
+    return NewTask(
+        kind=task.kind,
+        classes=task.classes,
+        input_shape=task.input_shape,
+        model=settings.model,
+        drawn=drawn,
+        components=state.components,
+        shared=state.shared,
+        past=[PastTask(r.params, r.visible(state.k), r.input_shape) for r in state.records.values()],
+        sample=sample,
+    )
 
 
 def discard_candidate(settings: Settings, state: State, task: Task) -> None:
@@ -85,16 +115,7 @@ def finish(settings: Settings, state: State, task: Task) -> None:
     """Stores what later adaptation and inspection need."""
     record, model = state.records[task.name], settings.model
     x, y = tensors(settings, task.train, task.scaling)
-    visible = record.visible(state.k).to(x.device)
-    params = state.params(record, model)
-    with torch.no_grad():
-        shown = x[: settings.batch_size or 1024]
-        inputs = list(model.depth_inputs(params, shown, visible))
-        usage = model.structure.usage(
-            model.components, record.params.structure, visible[visible], inputs
-        )  # of those that it may use
-        check_finite(f"task {task.name!r}: the weights of components", usage)
-        record.usage = usage.cpu().clone()
+    record.usage = usage_of(settings, state, task)
     finished = Finished(
         index=list(state.records).index(task.name),
         kind=record.kind,
@@ -102,8 +123,8 @@ def finish(settings: Settings, state: State, task: Task) -> None:
         x=x,
         y=y,
         model=model,
-        params=params,
-        visible=visible,
+        params=state.params(record, model),
+        visible=record.visible(state.k).to(x.device),
         batch=settings.batch_size or len(x),
         generator=state.generator,
         stores_inputs=settings.stores_inputs,
@@ -117,6 +138,19 @@ def finish(settings: Settings, state: State, task: Task) -> None:
     if finished.index in state.relearned(settings):
         assert state.progress is not None
         state.past_moments = state.past_moments | {task.name: state.progress.moments[task.name]}
+
+
+def usage_of(settings: Settings, state: State, task: Task) -> Tensor:
+    """How a task weighs those components that it may use, on some of its training samples."""
+    record, model = state.records[task.name], settings.model
+    rows = settings.batch_size or 1024
+    shown, _ = tensors(settings, Split(task.train.x[:rows], task.train.y[:rows]), task.scaling)
+    visible = record.visible(state.k).to(shown.device)
+    with torch.no_grad():
+        inputs = list(model.depth_inputs(state.params(record, model), shown, visible))
+        usage = model.structure.usage(model.components, record.params.structure, visible[visible], inputs)
+    check_finite(f"task {task.name!r}: the weights of components", usage)
+    return usage.cpu().clone()
 
 
 def _check_memory(settings: Settings, memory: Memory) -> None:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from piaget import prior
+from piaget.data.class_weight import ClassWeight, check_class_weight, check_classes
 from piaget.data.typed_data import read
 from piaget.errors import LoadError, SettingError
 from piaget.knowledge.common import Common, Label, restored
@@ -42,6 +43,7 @@ class PriorState:
     common: Common | None
     known: prior.Knowledge | None
     lessons: Mapping[str, Lessons]
+    class_weight: ClassWeight | None = None
 
 
 def save(folder: str | os.PathLike[str], state: PriorState) -> None:
@@ -65,7 +67,10 @@ def save(folder: str | os.PathLike[str], state: PriorState) -> None:
 def settings_of(state: PriorState) -> dict[str, Any]:
     """As plain data."""
     labels = None if state.labels is None else list(state.labels)
-    return {"labels": labels, "rows": state.rows, "trees": state.trees, "seed": state.seed}
+    weight = state.class_weight  # JSON has texts as keys only
+    pairs = [list(pair) for pair in weight.items()] if isinstance(weight, dict) else weight
+    settings = {"labels": labels, "rows": state.rows, "trees": state.trees, "seed": state.seed}
+    return settings if weight is None else settings | {"class_weight": pairs}
 
 
 _PLAIN: dict[str, Any] = {
@@ -113,9 +118,16 @@ def _state(data: dict[str, Any], tree: dict[str, Any]) -> PriorState:
         common,
         known,
         lessons,
+        _class_weight(settings.get("class_weight")),
     )
     _check(state)
     return state
+
+
+def _class_weight(stored: Any) -> ClassWeight | None:
+    if isinstance(stored, list):
+        stored = dict(read(list[tuple[Label, float]], stored, "class_weight"))
+    return check_class_weight(stored)
 
 
 def _check(state: PriorState) -> None:
@@ -129,6 +141,7 @@ def _check(state: PriorState) -> None:
         raise ValueError("the tasks that are known are not those that were learned")
     if known.form.kind != common.kind or known.form.classes != len(common.labels):
         raise ValueError(f"knowledge is of {known.form.kind} tasks; expected {common.kind}")
+    check_classes(state.class_weight, common.labels)
     inputs = torch.Size(common.input_shape).numel()
     if known.frame is not None and len(known.frame.center) != inputs:
         raise ValueError(f"knowledge is of {len(known.frame.center)} inputs; expected {inputs}")

@@ -12,7 +12,8 @@ from piaget.data import encoding
 from piaget.data.encoding import Encoding, Scaling
 from piaget.data.tasks import Kind, Split, Task
 from piaget.data.typed_data import read, read_fields
-from piaget.knowledge.state import Progress, State, TaskRecord
+from piaget.knowledge.state import Best, Common, Progress, State, TaskRecord
+from piaget.method.optimizer import ValidationScores
 from piaget.method.parameters import SHARED_ROLES, TASK_ROLES, Moments, Role, SharedParams, TaskParams
 from piaget.method.settings import Settings
 from piaget.method.trees import Tensors, flatten, map_tree, ordered
@@ -36,9 +37,11 @@ _PROGRESS_FIELDS: dict[str, Any] = {
     "gains": list[float],
     "stopped": bool,
     "counts": dict[str, float],
+    "reduced": bool,
+    "validated": dict[str, list[tuple[float, ...]]],
 }
 _SCALED = {"scaling": Scaling, "encoding": int | None}  # how its data is encoded: by number
-_LATER = frozenset(["gains", "stopped", "counts"])  # not in files of version 0.1
+_LATER = frozenset(["gains", "stopped", "counts", "reduced", "validated"])  # not in files of older versions
 
 
 def describe(state: State, with_data: bool = True) -> tuple[dict[str, Any], Branch]:
@@ -71,7 +74,10 @@ def describe(state: State, with_data: bool = True) -> tuple[dict[str, Any], Bran
     if state.progress is not None:
         progress = state.progress
         tree["progress"] = {str(i): _of_roles(m) for i, m in enumerate(progress.moments.values())}
+        tree["best"] = {str(progress.tasks.index(name)): _of_best(b) for name, b in progress.best.items()}
         tree["generator"] = progress.generator
+        if progress.before is not None:
+            tree["before"] = _of_common(progress.before, places)
         description["progress"] = {name: getattr(progress, name) for name in _PROGRESS_FIELDS}
     return description, tree
 
@@ -82,6 +88,26 @@ def _of_moments(moments: Moments) -> Branch:
 
 def _of_roles(moments: Mapping[Role, Moments]) -> Branch:
     return {role: _of_moments(kept) for role, kept in moments.items()}
+
+
+def _of_best(best: Best) -> Branch:
+    branch: Branch = {"epoch": torch.tensor(best.epoch), "params": best.params._asdict()}
+    branch["moments"] = _of_roles(best.moments)
+    if best.candidate is not None:
+        params, moments = best.candidate
+        branch |= {"candidate": params, "candidate_moments": _of_moments(moments)}
+    return branch
+
+
+def _of_common(common: Common, places: Mapping[str, str]) -> Branch:
+    return {
+        "components": common.components,
+        "moments": _of_moments(common.moments),
+        "shared": common.shared._asdict(),
+        "shared_moments": _of_roles(common.shared_moments),
+        "past": {places[name]: params._asdict() for name, params in common.past.items()},
+        "past_moments": {places[name]: _of_roles(m) for name, m in common.past_moments.items()},
+    }
 
 
 def _fields(described: TaskRecord | Task, names: Iterable[str], encodings: list[Encoding]) -> dict[str, Any]:
@@ -109,11 +135,7 @@ def restore(data: dict[str, Any], tree: Branch, settings: Settings) -> State:
     state = State(torch.Generator(), steps=read(int, data.get("steps", 0), "steps"))
     state.generator.set_state(generator)
     if "components" in tree:
-        state.components = _flat(tree["components"])
-        state.moments = _moments(tree["moments"], slots)
-        shared = tree.get("shared", {})
-        state.shared = SharedParams(_flat(shared.get("encoder", {})), _flat(shared.get("decoder", {})))
-        state.shared_moments = _by_role(tree.get("shared_moments", {}), SHARED_ROLES, slots)
+        state.put(_common(tree, {}, slots))
     state.memory = {name: _flat(branch) for name, branch in tree.get("memory", {}).items()}
     encodings = read(tuple[Encoding, ...], data["encodings"], "encodings")
     for i, described in enumerate(read(list[dict[str, Any]], data["records"], "records")):
@@ -137,11 +159,39 @@ def restore(data: dict[str, Any], tree: Branch, settings: Settings) -> State:
             name: _by_role(tree.get("progress", {}).get(str(i), {}), TASK_ROLES, slots)
             for i, name in enumerate(fields["tasks"])
         }
-        state.progress = Progress(moments=moments, generator=generator.clone(), **fields)
+        seen = {
+            n: [ValidationScores(*one) for one in some] for n, some in fields.pop("validated", {}).items()
+        }
+        branches = tree.get("best", {})
+        best = {
+            name: _best(branches[str(i)], slots)
+            for i, name in enumerate(fields["tasks"])
+            if str(i) in branches
+        }
+        before = _common(tree["before"], state.records, slots) if "before" in tree else None
+        state.progress = Progress(
+            moments=moments, generator=generator.clone(), validated=seen, best=best, before=before, **fields
+        )
     unread = names - flatten(describe(state)[1]).keys()
     if unread:
         raise ValueError(f"tensors that belong to nothing: {', '.join(sorted(unread)[:5])}")
     return state
+
+
+def _common(tree: Branch, records: Mapping[str, TaskRecord], slots: Sequence[str]) -> Common:
+    """What several tasks depend on. records: of the tasks whose own parameters may be among it."""
+    shared, past, moments = (tree.get(name, {}) for name in ("shared", "past", "past_moments"))
+    places = {name: str(i) for i, name in enumerate(records)}
+    return Common(
+        components=_flat(tree["components"]),
+        moments=_moments(tree["moments"], slots),
+        shared=SharedParams(_flat(shared.get("encoder", {})), _flat(shared.get("decoder", {}))),
+        shared_moments=_by_role(tree.get("shared_moments", {}), SHARED_ROLES, slots),
+        past={name: _task_params(past[i]) for name, i in places.items() if i in past},
+        past_moments={
+            name: _by_role(moments[i], TASK_ROLES, slots) for name, i in places.items() if i in moments
+        },
+    )
 
 
 def _new(name: str, known: Mapping[str, Any]) -> str:
@@ -155,6 +205,14 @@ def _moments(branch: Branch, slots: Sequence[str]) -> Moments:
     count = branch.get("count")
     kept = {slot: _flat(branch.get(slot, {})) for slot in slots}
     return Moments(kept, torch.zeros((), dtype=torch.float64) if count is None else count)
+
+
+def _best(branch: Branch, slots: Sequence[str]) -> Best:
+    candidate = None
+    if "candidate" in branch:
+        candidate = _flat(branch["candidate"]), _moments(branch["candidate_moments"], slots)
+    moments = _by_role(branch["moments"], TASK_ROLES, slots)
+    return Best(int(branch["epoch"]), _task_params(branch["params"]), moments, candidate)
 
 
 def _by_role(branch: Branch, roles: Sequence[Role], slots: Sequence[str]) -> dict[Role, Moments]:

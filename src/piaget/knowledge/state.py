@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,9 +20,10 @@ from piaget.method.adaptation import Memory
 from piaget.method.components import Shape
 from piaget.method.model import Model
 from piaget.method.objective import output_width
+from piaget.method.optimizer import ValidationScores
 from piaget.method.parameters import Moments, Params, Role, SharedParams, TaskParams
 from piaget.method.settings import Settings
-from piaget.method.trees import Tensors, check_finite
+from piaget.method.trees import Tensors, check_finite, map_tree
 
 
 @dataclass
@@ -51,6 +52,34 @@ class TaskRecord:
         return torch.arange(k) < self.k
 
 
+class Best(NamedTuple):
+    """What a task's own parameters, and the candidate's, were after the best epoch of a stage so far."""
+
+    epoch: int  # of the task
+    params: TaskParams
+    moments: dict[Role, Moments]
+    candidate: tuple[Tensors, Moments] | None
+
+
+class Common(NamedTuple):
+    """What several tasks depend on, with the optimizer's numbers: all that adaptation may change of what was
+    known before the current task."""
+
+    components: Tensors
+    moments: Moments
+    shared: SharedParams
+    shared_moments: dict[Role, Moments]
+    past: dict[str, TaskParams]  # of tasks that go on learning; their structures do not
+    past_moments: dict[str, dict[Role, Moments]]
+
+    def towards(self, after: Common, share: float) -> Common:
+        """What lies between: 0, as here, to 1, as there. The optimizer's numbers, and how often it was asked,
+        lie between, too: as if so much of the way had been gone."""
+        if share in (0, 1):
+            return after if share else self
+        return map_tree(lambda a, b: torch.lerp(a, b, share), self, after)
+
+
 @dataclass
 class Progress:
     """A task (or the initial tasks) being learned: how far it is."""
@@ -64,6 +93,11 @@ class Progress:
     gains: list[float] = field(default_factory=list)  # validation scores in the current stage, if watched
     stopped: bool = False  # the current stage ended early
     counts: dict[str, float] = field(default_factory=dict)  # what the adaptation counted
+    reduced: bool = False  # components were removed or merged, as far as they could be
+    # Of each task, in the current stage, if the epoch to keep is chosen: what was seen, and the best so far.
+    validated: dict[str, list[ValidationScores]] = field(default_factory=dict)
+    best: dict[str, Best] = field(default_factory=dict)
+    before: Common | None = None  # the current stage adapts, and how much of it is kept is to be judged
 
 
 @dataclass(frozen=True)
@@ -112,11 +146,15 @@ class State:
             still.generator = torch.Generator()
             still.generator.set_state(self.generator.get_state())
             still.records, still.pending = dict(self.records), dict(self.pending)
-            if self.progress is not None:  # only records of tasks that learn change
-                learning = [*self.progress.tasks, *self.past_moments]
-                still.records |= {name: copy.copy(self.records[name]) for name in learning}
+            if self.progress is not None:
+                still.records |= {name: copy.copy(self.records[name]) for name in self._learning()}
                 still.progress = replace(self.progress, moments=dict(self.progress.moments))
             return still
+
+    def _learning(self) -> list[str]:
+        """The tasks whose records may change. All others are replaced, if ever: with hundreds of tasks, to
+        copy every record would take longer than a short epoch."""
+        return [] if self.progress is None else [*self.progress.tasks, *self.past_moments]
 
     def restore(self, snapshot: State) -> None:
         """Puts everything back to what it was."""
@@ -138,6 +176,23 @@ class State:
         task = model.resized(record.params, self.k, record.outputs)
         return Params(self.components, task, self.shared)
 
+    @property
+    def common(self) -> Common:
+        """What several tasks depend on."""
+        past = {name: self.records[name].params._replace(structure={}) for name in self.past_moments}
+        return Common(
+            self.components, self.moments, self.shared, self.shared_moments, past, self.past_moments
+        )
+
+    def put(self, common: Common) -> None:
+        """What several tasks depend on becomes this."""
+        self.components, self.moments = common.components, common.moments
+        self.shared, self.shared_moments = common.shared, common.shared_moments
+        self.past_moments = common.past_moments
+        for name, params in common.past.items():
+            record = self.records[name]
+            record.params = params._replace(structure=record.params.structure)
+
     def take(self, update: Update, epoch: int) -> None:
         """Takes over what training changed, up to this epoch of the task."""
         progress = self.progress
@@ -147,12 +202,7 @@ class State:
             if role == "components":
                 self.components, self.moments = params, moments
             elif role == "candidate":
-                self.components = {n: _with_last(p, params[n]) for n, p in self.components.items()}
-                slots = {
-                    slot: {name: _with_last(t, moments.slots[slot][name]) for name, t in tensors.items()}
-                    for slot, tensors in self.moments.slots.items()
-                }
-                self.moments = Moments(slots, _with_last(self.moments.updates, moments.updates))
+                self._put_candidate(params, moments)
             else:
                 self.shared = self.shared._replace(**{role.removeprefix("shared "): params})
                 self.shared_moments = self.shared_moments | {role: moments}
@@ -168,6 +218,29 @@ class State:
         sums = {name: progress.counts.get(name, 0.0) + count for name, count in update.counts.items()}
         progress.counts = progress.counts | sums
         progress.epoch, progress.generator = epoch, self.generator.get_state()
+
+    def _put_candidate(self, params: Tensors, moments: Moments) -> None:
+        self.components = {n: _with_last(p, params[n]) for n, p in self.components.items()}
+        self.moments = map_tree(_with_last, self.moments, moments)
+
+    def note_best(self, name: str) -> None:
+        """A task's own parameters, and the candidate's, are the best of the current stage so far."""
+        progress, candidate = self.progress, None
+        assert progress is not None
+        if progress.candidate:
+            candidate = map_tree(lambda t: t[-1].clone(), (self.components, self.moments))
+        best = Best(progress.epoch, self.records[name].params, progress.moments[name], candidate)
+        progress.best = progress.best | {name: best}
+
+    def return_to_best(self) -> None:
+        """To what was noted last, if anything was."""
+        progress = self.progress
+        assert progress is not None
+        for name, best in progress.best.items():
+            self.records[name].params, progress.moments[name] = best.params, best.moments
+            if best.candidate is not None:
+                self._put_candidate(*best.candidate)
+        progress.best, progress.validated = {}, {}
 
     def _check(self, update: Update) -> None:
         """Nothing that is not finite is taken over."""
@@ -196,7 +269,8 @@ class State:
     @contextmanager
     def _restored_after_errors(self) -> Iterator[None]:
         """Tensors in the state are replaced, never written into; so shallow copies are enough."""
-        kept: list[tuple[Any, Any]] = [(x, dict(vars(x))) for x in (self, *self.records.values())]
+        changing = (self, *(self.records[name] for name in self._learning()))
+        kept: list[tuple[Any, Any]] = [(x, dict(vars(x))) for x in changing]
         inner: list[tuple[Any, Any]] = [(d, dict(d)) for d in (self.records, self.pending)]
         if self.progress is not None:
             kept.append((self.progress, dict(vars(self.progress))))

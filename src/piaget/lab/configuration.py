@@ -39,11 +39,13 @@ def configure(
     epochs: int | None = None,
     every: int | None = None,
     settings: Mapping[str, Any] | None = None,
+    class_weight: str | None = None,
 ) -> Configuration:
     """The configuration of a run, with the paper's choices for the stream where nothing is said.
 
     Nothing is imported: parts of one's own are texts such as "package.module:Name". A table without any
     choice of a method gets the prior over structures (`piaget.PriorLearner`); so does structure="prior".
+    class_weight: "balanced" or "yes=5,no=1", of that prior alone.
     """
     beside = {"epochs": epochs, "every": every} | dict(settings or {})
     given = [name for name, value in beside.items() if value is not None]
@@ -51,8 +53,12 @@ def configure(
     if structure == PRIOR[0] or (table is not None and not any(named) and not given):
         _check_prior(named, given)
         source = {"stream": stream, "table": table, "options": options or {}}
-        return (
-            source | dict(zip(METHOD, PRIOR, strict=True)) | {"epochs": None, "every": None, "settings": {}}
+        chosen = {} if class_weight is None else {"class_weight": class_weight}
+        method = dict(zip(METHOD, PRIOR, strict=True))
+        return source | method | {"epochs": None, "every": None, "settings": chosen}
+    if class_weight is not None:
+        raise SettingError(
+            "class_weight: of tables that are learned without --structure, --adaptation and --algorithm"
         )
     structure = structure or structure_of(stream or "")
     algorithm = algorithm or algorithm_of(structure)

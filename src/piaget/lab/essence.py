@@ -8,6 +8,7 @@ from piaget.scoring.rows import (
     CONSISTENCY,
     EXPANSION,
     LOWER_IS_BETTER,
+    REDUCTION,
     REMOVAL,
     SCORES,
     STRUCTURE,
@@ -15,7 +16,7 @@ from piaget.scoring.rows import (
 )
 
 MOST = 500  # scores of a run, beside the first, best and final ones of its tasks
-WHOLE = (EXPANSION, REMOVAL, STRUCTURE, CONSISTENCY)  # stages whose rows are kept, all of them
+WHOLE = (EXPANSION, REDUCTION, REMOVAL, STRUCTURE, CONSISTENCY)  # stages whose rows are kept, all of them
 COARSE = ("weight", "consistency")  # metrics of which three decimals are enough
 
 Moment = tuple[str, int]  # task that was learned, epoch

@@ -378,15 +378,16 @@ def now() -> str:
 
 
 def _commit() -> str | None:
-    """The commit of the code, if it runs from a checkout."""
-    here = Path(__file__).parent
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(here), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None if done.returncode == 0 else None
+    """The commit of the code, if it runs from a checkout of its own (and not as a package in another's)."""
+    git = ["git", "-C", str(Path(__file__).parent)]
+    for command in (["ls-files", "--error-unmatch", Path(__file__).name], ["rev-parse", "HEAD"]):
+        try:
+            done = subprocess.run([*git, *command], capture_output=True, text=True, timeout=5)
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        if done.returncode:
+            return None
+    return done.stdout.strip() or None
 
 
 @contextlib.contextmanager

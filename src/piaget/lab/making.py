@@ -18,11 +18,14 @@ from piaget.knowledge.state import State
 from piaget.lab.configuration import Configuration
 from piaget.lab.parts import METHOD, NOTHING, PARTS, Trusted, as_flag, is_reference, make_part
 from piaget.learner import Learner
-from piaget.method.adaptation import ADAPTATIONS
+from piaget.method.acceptance import ACCEPTANCES
 from piaget.method.components import KINDS
 from piaget.method.encoders import DECODERS, ENCODERS
 from piaget.method.expansion import EXPANSIONS
-from piaget.method.optimizer import OPTIMIZERS, RATE_SCHEDULES, STOP_RULES
+from piaget.method.optimizer import KEPT_EPOCHS, OPTIMIZERS, RATE_SCHEDULES, STOP_RULES
+from piaget.method.reduction import REDUCTIONS
+from piaget.method.registry import ADAPTATIONS
+from piaget.method.starting import CANDIDATE_STARTS, STARTS
 from piaget.method.structures import STRUCTURES
 from piaget.streams import from_table, stream
 
@@ -37,6 +40,11 @@ PAPER_PARTS: dict[str, Mapping[str, Any]] = {
     "optimizer": OPTIMIZERS,
     "rate_schedule": RATE_SCHEDULES,
     "stop": STOP_RULES,
+    "kept_epoch": KEPT_EPOCHS,
+    "start": STARTS,
+    "candidate_start": CANDIDATE_STARTS,
+    "acceptance": ACCEPTANCES,
+    "reduction": REDUCTIONS,
 }
 USUAL = {
     "encoder": "learned",
@@ -44,6 +52,11 @@ USUAL = {
     "optimizer": "adam",
     "rate_schedule": "constant",
     "stop": "never",
+    "kept_epoch": "last",
+    "start": "drawn",
+    "candidate_start": "drawn",
+    "acceptance": "all",
+    "reduction": "none",
 }
 
 

@@ -38,7 +38,12 @@ CLASSES = {
     "decoder": "encoders:Decoder",
     "optimizer": "optimizer:Optimizer",
     "rate_schedule": "optimizer:RateSchedule",
+    "acceptance": "acceptance:Acceptance",
     "stop": "optimizer:StopRule",
+    "kept_epoch": "optimizer:KeptEpoch",
+    "reduction": "reduction:Reduction",
+    "start": "starting:Start",
+    "candidate_start": "starting:CandidateStart",
     "schedule": "schedule:Schedule",
     "expansion": "expansion:Expansion",
 }  # of piaget.method: what a part of one's own must be

@@ -229,7 +229,8 @@ def _learn(runs: Sequence[_Member], keeper: Keeper, every: int | None, tell: Tel
                 on_row=keeper.row,
                 keeper=keeper,
             )
-            keeper.keep()
+            if keeper.worthwhile(i + 1):
+                keeper.keep()
             keeper.tracker.ended()
             for r in (r for r in todo if runs[r] in keeper.left):
                 _log_task(runs[r], i, tasks[r].name, keeper.tracker)
@@ -308,6 +309,7 @@ class Keeper:
     """Keeps learners and rows together: rows are on disk before the checkpoint that counts them."""
 
     SHARE = 0.03  # of the time may be spent on keeping: of very short epochs, not every one is kept
+    MANY, TASK_SHARE = 50, 0.1  # the same between tasks, once there are many: else every one is kept
 
     def __init__(
         self,
@@ -348,6 +350,11 @@ class Keeper:
         due = now - self.last >= self.cost / self.SHARE
         self.began = now if due else None
         return due
+
+    def worthwhile(self, tasks: int) -> bool:
+        """After so many tasks: is the last one to be kept? Of hundreds of short ones, keeping each would take
+        longest."""
+        return tasks <= self.MANY or time.monotonic() - self.last >= self.cost / self.TASK_SHARE
 
     def write(self) -> None:
         """Writes all new rows."""

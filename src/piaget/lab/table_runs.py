@@ -18,6 +18,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from piaget.data.class_weight import ClassWeight, check_classes, from_text
+from piaget.data.plain import Label
 from piaget.data.tasks import Stream
 from piaget.errors import DataError, DataNote, LoadError, SettingError
 from piaget.files import write_atomically, write_json
@@ -53,6 +55,7 @@ def run(
     for stream in streams:
         if (why := why_not(stream)) is not None:
             raise SettingError(f"structure 'prior' does not suit these tasks: {why}")
+        _class_weight(configuration, all_labels(stream))
     folders = seed_folders(out, seeds)
     for seed, stream, place in zip(seeds, streams, folders, strict=True):
         ended = has_ended(place)
@@ -99,7 +102,8 @@ def _noted(place: Path) -> Iterator[None]:
 
 def _train(place: Path, configuration: Configuration, seed: int, stream: Stream, say: Say) -> None:
     start = time.monotonic()
-    learner = PriorLearner(all_labels(stream), seed=seed)
+    labels = all_labels(stream)
+    learner = PriorLearner(labels, class_weight=_class_weight(configuration, labels), seed=seed)
     tasks = list(stream)
     say(f"learning {len(tasks)} groups")
     learner.learn_all(tasks)
@@ -120,6 +124,13 @@ def _train(place: Path, configuration: Configuration, seed: int, stream: Stream,
     folder.log(place, f"done in {seconds:.1f} s: {len(tasks)} groups{', held-out rows learned, too' * held}")
     commit(place, learner, rows, begin=True, status=DONE, finished=folder.now(), seconds=seconds,
            peak_memory=peak_memory(), together=[seed])  # fmt: skip
+
+
+def _class_weight(configuration: Configuration, labels: Sequence[Label] | None) -> ClassWeight | None:
+    """As the learner takes it; an error, if it does not suit the classes."""
+    weight = from_text(configuration["settings"].get("class_weight"), labels or ())
+    check_classes(weight, labels or ())
+    return weight
 
 
 def _held_out(configuration: Configuration, stream: Stream) -> bool:

@@ -9,8 +9,9 @@ from typing import Any
 import torch
 
 from piaget.data.tasks import Task
+from piaget.prior_answers import named_scores
 from piaget.prior_learner import LEARNED, PriorLearner
-from piaget.scoring.answer_scores import Answers, Bin, calibration_error, coverage, reliability
+from piaget.scoring.answer_scores import Answers, Bin, ClassScores, calibration_error, coverage, reliability
 from piaget.scoring.rows import MAJORITY, SIMPLE, Row
 from piaget.scoring.simple_models import GroupRows, Part, compared
 from piaget.scoring.worth import (
@@ -38,7 +39,8 @@ def decision_rows(learner: PriorLearner, tasks: Sequence[Task]) -> list[Row]:
         return learner.row(last, "evaluation", metric, value, task, "test", stream)
 
     rows = []
-    for model, scores in compared({task.name: _parts(learner, task) for task in scored}, classes).items():
+    parts = {task.name: _parts(learner, task) for task in scored}
+    for model, scores in compared(parts, classes, learner.answer_weights).items():
         for task, values in scores.items():
             rows += [row(f"{metric} by {model}", value, task) for metric, value in values.items()]
             if model == "majority" and "accuracy" in values:
@@ -46,6 +48,7 @@ def decision_rows(learner: PriorLearner, tasks: Sequence[Task]) -> list[Row]:
     said, y = answered(learner, scored)
     if classes:
         rows.append(row("calibration error", calibration_error(bins_of(said, y)), ""))
+        rows += [row(metric, value, "") for metric, value in named_scores(said, y, learner.labels).items()]
     else:
         rows.append(row("coverage", coverage(*said.interval(LEVEL), y), ""))
     return rows
@@ -64,7 +67,8 @@ def answered(learner: PriorLearner, tasks: Sequence[Task]) -> tuple[Answers, tor
     said = [learner.answered(x, name) for name, x, _ in pairs]
     y = torch.cat([targets for *_, targets in pairs])
     if learner.labels:
-        return Answers(torch.cat([one.probabilities for one in said if one.probabilities is not None])), y
+        p = torch.cat([one.probabilities for one in said if one.probabilities is not None])
+        return Answers(p, weights=learner.answer_weights), y
     deviations = [one.deviation for one in said if one.deviation is not None]
     return Answers(None, torch.cat([one.values for one in said]), torch.cat(deviations)), y
 
@@ -82,10 +86,11 @@ def summary_of(learner: PriorLearner, tasks: Sequence[Task], rows: Sequence[Row]
     scored = [task for task in tasks if task.test is not None]
     bins: list[Bin] = []
     covered: list[dict[str, float]] = []
+    by_class: list[dict[str, Any]] = []
     if scored:
         said, y = answered(learner, scored)
         if learner.labels:
-            bins = bins_of(said, y)
+            bins, by_class = bins_of(said, y), _classes(learner, said.by_class(y))
         else:
             covered = [{"level": one, "observed": coverage(*said.interval(one), y)} for one in LEVELS]
     simple = {name: simple_scores(rows, name) for name in metrics}
@@ -101,10 +106,20 @@ def summary_of(learner: PriorLearner, tasks: Sequence[Task], rows: Sequence[Row]
         "groups": [_group(learner, task, rows, metrics) for task in tasks],
         "reliability": [one._asdict() for one in bins],
         "coverage": covered,
+        "classes": by_class,
         "columns": columns_of(learner),
         "structures": {name: psi.flatten().tolist() for name, psi in learner.structures().items()},
         "simple": {model: SIMPLE[model] for model in SIMPLE if model in simple[metric]},
     }
+
+
+def _classes(learner: PriorLearner, scores: Sequence[ClassScores]) -> list[dict[str, Any]]:
+    """Of the test rows of all groups together."""
+    weights = learner.class_weights().items()
+    return [
+        {"label": label, "weight": weight} | one._asdict()
+        for (label, weight), one in zip(weights, scores, strict=True)
+    ]
 
 
 def _means(rows: Sequence[Row], metric: str) -> dict[str, Any]:

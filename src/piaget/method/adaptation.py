@@ -4,7 +4,8 @@ Four hooks, all optional: which stored samples an adaptation epoch sees beside t
 the loss of a sample is (`losses`), what becomes of the components' gradient (`correct`), and what is stored
 when a task ends (`remember`). `losses` and `correct` are pure functions of tensors of one run: the engine
 batches them over runs, and compiles them. Memory is a tree of tensors, so it can be saved, and stacked for a
-cohort.
+cohort. Those that store samples are in replay.py, those that hold components near earlier values in
+consolidation.py; all of them by name in registry.py.
 """
 
 from __future__ import annotations
@@ -19,12 +20,11 @@ from torch import Tensor
 
 from piaget.data.arrays import Kind
 from piaget.errors import SettingError
-from piaget.method.choices import NOT_NEGATIVE, WHOLE, check_fields, or_none
-from piaget.method.curvature import as_matrices, from_matrices, nearest_kronecker, sample_gradients
 from piaget.method.model import Model
 from piaget.method.objective import OutputForm, Targets, output_width
 from piaget.method.parameters import Params
-from piaget.method.trees import Tensors, map_tree, resize, rounded
+from piaget.method.reduction import Change
+from piaget.method.trees import Tensors
 from piaget.recording import observed
 
 Memory = dict[str, Tensors]  # what an adaptation keeps, under names of its own
@@ -192,6 +192,9 @@ class Adaptation(ABC):
     # Stored samples join the batches; or, with references > 0, so many of them are drawn beside each batch,
     # and `correct` is given the gradient of their loss.
     references: int = 0
+    # Of each batch, the share that is of stored samples, past tasks counting alike; None: they are mixed in,
+    # and each is seen once an epoch. Where they join the batches.
+    share: float | None = None
     randoms: int = 0  # random numbers that `correct` is given
     counts: tuple[str, ...] = ()  # names of the numbers that `correct` gives; their sums become rows
     output_fields: tuple[str, ...] = ()  # stored fields (n, columns) that go with outputs column by column
@@ -218,6 +221,18 @@ class Adaptation(ABC):
     def remember(self, memory: Memory, finished: Finished) -> Memory:
         """The memory after a task."""
         return memory
+
+    def reduced(self, memory: Memory, change: Change, components: Tensors) -> Memory:
+        """The memory when there is one component less. components: those that are left, (k, ...).
+
+        Stored samples stay as they are. Who keeps numbers of each component says here what becomes of them.
+        """
+        if all("task" in stored for stored in memory.values()):
+            return memory
+        raise SettingError(
+            f"{type(self).__name__} keeps more than stored samples, and does not say what becomes of it when "
+            "components are removed or merged; expected reduction='none', or a method `reduced`"
+        )
 
     def recognizes(self, memory: Memory, tasks: int, components: Tensors) -> bool:
         """Is this what it keeps after so many tasks, for components (k, ...)? Asked of what a file holds."""
@@ -255,158 +270,3 @@ class Frozen(Adaptation):
 
     name = "fm"
     trains_components = False
-
-
-@dataclass(frozen=True)
-class Replay(Adaptation):
-    """Experience replay: `size` training samples of each task are kept (None: one batch).
-
-    Raises `SettingError` if `size` is not a whole number from 1 on.
-
-    >>> piaget.Learner(adaptation=piaget.Replay(size=5)).settings.adaptation
-    Replay(size=5)
-    """
-
-    size: int | None = None
-    name = "er"
-
-    def __post_init__(self) -> None:
-        check_fields(self, size=or_none(WHOLE))
-
-    def replay(self, memory: Memory) -> list[Stored]:
-        return stored_samples(memory)
-
-    def remember(self, memory: Memory, finished: Finished) -> Memory:
-        count = finished.batch if self.size is None else self.size
-        return finished.store(memory, finished.sample(count))
-
-    def recognizes(self, memory: Memory, tasks: int, components: Tensors) -> bool:
-        if type(self).remember is not Replay.remember:
-            return True
-        expected = [str(i) for i in range(tasks)]
-        return sorted(memory) == sorted(expected) and all(
-            memory[name].keys() == {"task", "h", "y"} and int(memory[name]["task"]) == int(name)
-            for name in expected
-        )
-
-
-@dataclass(frozen=True)
-class DilutedReplay(Replay):
-    """Experience replay as in the authors' public code: a batch's loss is divided by the number of tasks that
-    it has samples of, so that batches with stored samples count less. The paper does not say so.
-
-    >>> piaget.DilutedReplay(size=5).name
-    'er-diluted'
-    """
-
-    name = "er-diluted"
-
-    def losses(self, losses: Tensor, outputs: Tensor, replayed: Replayed) -> Tensor:
-        return losses / replayed.tasks
-
-
-@dataclass(frozen=True)
-class KroneckerEWC(Adaptation):
-    """Elastic weight consolidation with Kronecker factors from one mini-batch of each task.
-
-    The penalty lambda/2 sum_t |Phi - Phi_t|^2_{F_t} has the gradient
-    lambda (sum_t L_t Phi R_t - anchor) with anchor = sum_t L_t Phi_t R_t.
-
-    Raises `SettingError` if `strength` is negative.
-
-    >>> piaget.KroneckerEWC(strength=0.01).corrects
-    True
-    """
-
-    strength: float = 1e-3
-    name = "ewc"
-
-    def __post_init__(self) -> None:
-        check_fields(self, strength=NOT_NEGATIVE)
-
-    def constants(self, memory: Memory, k: int) -> Memory:
-        """The factors of all tasks side by side: left (k, o, T o), right (k, i, T i).
-
-        For a few tasks more than there are: factors of zero, so that few different forms occur.
-        """
-        memory = self._for_components(memory, k)
-
-        def beside(factors: Tensor) -> Tensor:  # (T, k, a, b) -> (k, a, T b)
-            return resize(factors, 0, rounded(len(factors), 4)).permute(1, 2, 0, 3).flatten(2)
-
-        return {part: tree if part == "anchor" else map_tree(beside, tree) for part, tree in memory.items()}
-
-    def _for_components(self, memory: Memory, k: int) -> Memory:
-        axis = {"left": 1, "right": 1, "anchor": 0}
-        return {
-            part: {name: resize(tensor, axis[part], k) for name, tensor in tensors.items()}
-            for part, tensors in memory.items()
-        }
-
-    def correct(self, context: StepContext) -> Correction:
-        constants, gradient = context.memory, context.gradient
-        if not constants:
-            return Correction(gradient)
-        corrected = {}
-        matrices = as_matrices(context.components)
-        for name, g in as_matrices(gradient).items():
-            # sum_t L_t Phi R_t by two large products for each component, however many tasks there are.
-            left, right, phi = constants["left"][name], constants["right"][name], matrices[name]
-            towards = (phi @ right).unflatten(2, (-1, phi.shape[2]))  # (k, o, T, i)
-            pull = left @ towards.transpose(1, 2).flatten(1, 2)  # (k, o, T o) (k, T o, i)
-            corrected[name] = g + self.strength * (pull - constants["anchor"][name])
-        return Correction(from_matrices(corrected, gradient))
-
-    def remember(self, memory: Memory, finished: Finished) -> Memory:
-        rows = finished.sample(finished.batch)
-        gradients = sample_gradients(
-            finished.model,
-            finished.params,
-            finished.visible,
-            finished.kind,
-            finished.classes,
-            finished.x[rows],
-            finished.generator,
-        )
-        k = len(finished.visible)
-        memory = self._for_components(memory, k)
-        matrices = as_matrices(finished.params.components)
-        new: Memory = {"left": {}, "right": {}, "anchor": {}}
-        for name, g in as_matrices(gradients, lead=2).items():
-            left, right = nearest_kronecker(g)
-            pull = left @ matrices[name] @ right
-            if memory:
-                new["left"][name] = torch.cat([memory["left"][name], left[None]])
-                new["right"][name] = torch.cat([memory["right"][name], right[None]])
-                new["anchor"][name] = memory["anchor"][name] + pull
-            else:
-                new["left"][name], new["right"][name] = left[None], right[None]
-                new["anchor"][name] = pull
-        return new
-
-    def recognizes(self, memory: Memory, tasks: int, components: Tensors) -> bool:
-        if type(self).remember is not KroneckerEWC.remember or (tasks == 0 and not memory):
-            return True
-        if memory.keys() != {"left", "right", "anchor"} or tasks == 0:
-            return False
-        matrices = as_matrices(components)
-        k = min(len(stack) for stack in memory["anchor"].values())  # a component may have come since
-
-        def shapes(part: str) -> dict[str, tuple[int, ...]]:
-            return {name: tuple(t.shape) for name, t in memory[part].items()}
-
-        sizes = {name: tuple(matrix.shape) for name, matrix in matrices.items()}  # (k, o, i)
-        return (
-            k <= len(next(iter(matrices.values())))
-            and shapes("left") == {name: (tasks, k, o, o) for name, (_, o, i) in sizes.items()}
-            and shapes("right") == {name: (tasks, k, i, i) for name, (_, o, i) in sizes.items()}
-            and shapes("anchor") == {name: (k, o, i) for name, (_, o, i) in sizes.items()}
-            and {t.dtype for tensors in memory.values() for t in tensors.values()}
-            == {t.dtype for t in matrices.values()}
-        )
-
-
-ADAPTATIONS: dict[str, Adaptation] = {
-    adaptation.name: adaptation
-    for adaptation in (Replay(), DilutedReplay(), KroneckerEWC(), NaiveFineTuning(), Frozen())
-}

@@ -16,14 +16,20 @@ from piaget.data.plain import is_number, is_whole, plain, shown
 from piaget.errors import SettingError
 
 if TYPE_CHECKING:
+    from piaget.method.acceptance import Acceptance
     from piaget.method.components import Components
     from piaget.method.encoders import Decoder, Encoder
     from piaget.method.expansion import Expansion
-    from piaget.method.optimizer import Optimizer, RateSchedule, StopRule
+    from piaget.method.optimizer import KeptEpoch, Optimizer, RateSchedule, StopRule
+    from piaget.method.reduction import Reduction
     from piaget.method.schedule import Schedule
+    from piaget.method.starting import CandidateStart, Start
 
-STRUCTURES = ("linear", "soft-ordering", "soft-gating", "monolithic", "alone")
-ADAPTATIONS = ("er", "er-diluted", "ewc", "nft", "fm")
+COMBINING = ("linear", "soft-ordering", "soft-gating", "soft-ordering-scaled", "soft-gating-scaled")
+STRUCTURES = (*COMBINING, "monolithic", "alone")
+REPLAYING = ("er", "er-diluted", "der++")  # stored samples join the batches
+STORING = (*REPLAYING, "a-gem")
+ADAPTATIONS = (*STORING, "ewc", "ewc-merged", "nft", "fm")
 STAGED = ("dynamic", "compositional")  # the algorithms that assimilate first, and adapt then
 ALGORITHMS = (*STAGED, "joint", "no-components", "no-components-frozen", "alone")
 CompileMode = Literal["auto", "always", "never"]
@@ -70,6 +76,8 @@ NUMBER = Values("X", is_number, "a finite number")
 POSITIVE = Values("X", lambda value: is_number(value) and value > 0, "a positive number")
 NOT_NEGATIVE = Values("X", lambda value: is_number(value) and value >= 0, "a number, 0 or more")
 SHARE = Values("X", lambda value: is_number(value) and 0 <= value < 1, "a number, at least 0 and below 1")
+PART = Values("X", lambda value: is_number(value) and 0 < value < 1, "a number above 0 and below 1")
+UP_TO_ONE = Values("X", lambda value: is_number(value) and 0 <= value <= 1, "a number from 0 to 1")
 BATCH = Values(
     "N|all", lambda v: (isinstance(v, str) and v == "all") or _whole(v, 1), f"{WHOLE.expected}, or all"
 )
@@ -134,10 +142,19 @@ class Choices(TypedDict, total=False):
     rate_schedule: Annotated[
         str | RateSchedule,
         About(
-            one_of("constant", "cosine"),
+            one_of("constant", "cosine", "adaptation-cosine"),
             TRAINING,
-            "how the rate changes within a stage (constant)",
+            "how the rate changes within a stage; adaptation-cosine: by step, where components adapt "
+            "(constant)",
             part=True,
+        ),
+    ]
+    averaging: Annotated[
+        float,
+        About(
+            UP_TO_ONE,
+            TRAINING,
+            "where components adapt, they become their average over this share of the last steps (0)",
         ),
     ]
     stop: Annotated[
@@ -152,6 +169,15 @@ class Choices(TypedDict, total=False):
     patience: Annotated[
         int, About(WHOLE, TRAINING, "epochs without a better validation score that end a stage")
     ]
+    kept_epoch: Annotated[
+        str | KeptEpoch,
+        About(
+            one_of("last", "best"),
+            TRAINING,
+            "which epoch of a stage on what is a task's own is kept, by validation loss (last)",
+            part=True,
+        ),
+    ]
     initial_tasks: Annotated[int, About(WHOLE, TRAINING, "how many tasks are initialized together (4)")]
     initial_epochs: Annotated[int, About(EPOCHS, TRAINING, "for how many epochs (as on any task)")]
     schedule: Annotated[
@@ -160,7 +186,39 @@ class Choices(TypedDict, total=False):
     ]
     expansion: Annotated[
         str | Expansion,
-        About(one_of("none", "dropout"), METHOD, "how components are added (the algorithm's)", part=True),
+        About(
+            one_of("none", "dropout", "mcnemar"),
+            METHOD,
+            "how components are added: by their gain, or by a test on errors (the algorithm's)",
+            part=True,
+        ),
+    ]
+    start: Annotated[
+        str | Start,
+        About(
+            one_of("drawn", "similar"),
+            METHOD,
+            "a new task's structure begins as it is drawn, or near the most similar past task's (drawn)",
+            part=True,
+        ),
+    ]
+    candidate_start: Annotated[
+        str | CandidateStart,
+        About(
+            one_of("drawn", "most-used"),
+            METHOD,
+            "a new component begins as it is drawn, or near the most used one (drawn)",
+            part=True,
+        ),
+    ]
+    reduction: Annotated[
+        str | Reduction,
+        About(
+            one_of("none", "prune-and-merge"),
+            METHOD,
+            "how components are removed or merged when a task has been learned (none)",
+            part=True,
+        ),
     ]
     adapt_every: Annotated[
         int,
@@ -169,7 +227,29 @@ class Choices(TypedDict, total=False):
         ),
     ]
     replay_size: Annotated[int, About(WHOLE, METHOD, "er: stored samples a task (a batch; objects: 5)")]
+    replay_share: Annotated[
+        float,
+        About(
+            NUMBER,
+            METHOD,
+            "er: share of each batch that is of stored samples, past tasks alike (all are mixed in, once)",
+        ),
+    ]
     ewc_strength: Annotated[float, About(NUMBER, METHOD, "ewc: how strongly components are held (0.001)")]
+    acceptance: Annotated[
+        str | Acceptance,
+        About(
+            one_of("all", "validated"),
+            METHOD,
+            "how much of an adaptation is taken over; validated: what does best on validation data "
+            "and stored samples (all)",
+            part=True,
+        ),
+    ]
+    held_out: Annotated[
+        float,
+        About(NUMBER, METHOD, "validated: share of stored samples that judge, and are not replayed (0.25)"),
+    ]
     threshold: Annotated[float, About(NUMBER, METHOD, "dynamic: relative gain that keeps a component (0.05)")]
     compile: Annotated[
         CompileMode,
@@ -198,7 +278,8 @@ class Setting:
 
 
 def _declared() -> dict[str, Setting]:
-    classes = "Components Decoder Encoder Expansion Optimizer RateSchedule StopRule Schedule"
+    classes = "Acceptance CandidateStart Components Decoder Encoder Expansion KeptEpoch Optimizer Reduction "
+    classes += "RateSchedule StopRule Schedule Start"
     unknown: dict[str, Any] = dict.fromkeys(classes.split(), object)  # loaded only with PyTorch
     hints = get_type_hints(Choices, localns=unknown, include_extras=True)
     return {name: Setting(name, hint.__metadata__[0]) for name, hint in hints.items()}
@@ -273,7 +354,9 @@ NUMBERS_OF_PARTS = {
     "weight_decay": ("optimizer", "weight_decay"),
     "patience": ("stop", "epochs"),
     "replay_size": ("adaptation", "size"),
+    "replay_share": ("adaptation", "share"),
     "ewc_strength": ("adaptation", "strength"),
+    "held_out": ("acceptance", "held_out"),
     "threshold": ("expansion", "threshold"),
 }
 

@@ -28,6 +28,8 @@ from piaget.method.parameters import Params
 from piaget.method.trees import Tensors, check_finite, map_tree
 from piaget.recording import observed
 
+Factors = tuple[Tensor, Tensor]  # L (k, out, out), R (k, in, in): a Kronecker product for each component
+
 
 def as_matrices(params: Tensors, lead: int = 1) -> dict[str, Tensor]:
     """Parameters -> matrices (*lead axes, out, in), biases joined to their weights."""
@@ -68,7 +70,7 @@ def _joined_weight(name: str, params: Tensors) -> str | None:
     return weight if joins else None
 
 
-def nearest_kronecker(gradients: Tensor, rounds: int = 200) -> tuple[Tensor, Tensor]:
+def nearest_kronecker(gradients: Tensor, rounds: int = 200) -> Factors:
     """Gradients (N, k, out, in) of N samples -> factors L (k, out, out), R (k, in, in)."""
     n, _, _, inputs = gradients.shape
     tolerance = 100 * torch.finfo(gradients.dtype).eps
@@ -83,6 +85,36 @@ def nearest_kronecker(gradients: Tensor, rounds: int = 200) -> tuple[Tensor, Ten
         if old is not None and bool((left - old).norm() <= tolerance * left.norm()):
             break
     return left, right  # type: ignore[return-value]
+
+
+def nearest_to_sum(one: Factors, other: Factors) -> Factors:
+    """The Kronecker product nearest to the sum of two, in the Frobenius norm: exact, and without forming any.
+
+    Rearranged (Van Loan & Pitsianis), L_1 (x) R_1 + L_2 (x) R_2 is a matrix of rank 2, sum_i l_i r_i^T with
+    l_i = vec L_i and r_i = vec R_i; wanted is its leading singular pair. L lies in the span of the L_i: L =
+    sum_i x_i L_i, where x is the leading eigenvector of the 2 x 2 matrix K = <r_i, r_j> <l_j, l_k>. Inner
+    products of positive semidefinite matrices are not negative, so neither is x, and L and R are positive
+    semidefinite again.
+    """
+    lefts, rights = (torch.stack(pair, 1) for pair in zip(one, other, strict=True))  # (k, 2, out, out)
+    grams = [torch.einsum("kiab,kjab->kij", stack, stack).clamp(min=0).double() for stack in (lefts, rights)]
+    k = grams[1] @ grams[0]  # (k, 2, 2)
+    a, b, c, d = k[:, 0, 0], k[:, 0, 1], k[:, 1, 0], k[:, 1, 1]
+    largest = ((a + d) + ((a - d).square() + 4 * b * c).sqrt()) / 2
+    first = a >= d  # of two forms of the eigenvector, the one in which nothing is cancelled
+    x = torch.where(first[:, None], torch.stack([largest - d, c], 1), torch.stack([b, largest - a], 1))
+    x = torch.where(x.sum(1, keepdim=True) == 0, torch.tensor([1.0, 0.0], dtype=x.dtype, device=x.device), x)
+    x = x / x.sum(1, keepdim=True)
+    along = torch.einsum("ki,kij->kj", x, grams[0])  # <L, L_j>
+    norm2 = (along * x).sum(1, keepdim=True)
+    y = along / torch.where(norm2 == 0, 1.0, norm2)  # R = sum_j <L, L_j> R_j / |L|^2
+    left, right = (
+        torch.einsum("ki,kiab->kab", weight.to(stack.dtype), stack)
+        for weight, stack in ((x, lefts), (y, rights))
+    )
+    # Both of the same norm, so that neither grows or vanishes over many tasks.
+    scale = (_norm2(right) / _norm2(left)).sqrt().sqrt()
+    return left * scale, right / scale
 
 
 def _norm2(matrix: Tensor) -> Tensor:

@@ -11,14 +11,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from piaget.errors import LoadError, PiagetError
-from piaget.method.adaptation import ADAPTATIONS
+from piaget.method.acceptance import ACCEPTANCES
 from piaget.method.choices import upgraded_algorithm
 from piaget.method.components import KINDS
 from piaget.method.encoders import DECODERS, ENCODERS, NoDecoder
 from piaget.method.expansion import EXPANSIONS
-from piaget.method.optimizer import OPTIMIZERS, RATE_SCHEDULES, STOP_RULES
+from piaget.method.optimizer import KEPT_EPOCHS, OPTIMIZERS, RATE_SCHEDULES, STOP_RULES
+from piaget.method.reduction import REDUCTIONS
+from piaget.method.registry import ADAPTATIONS
 from piaget.method.schedule import Joint, Staged
 from piaget.method.settings import Algorithm, Settings, check_fit
+from piaget.method.starting import CANDIDATE_STARTS, STARTS
 from piaget.method.structures import STRUCTURES
 
 PARTS: dict[str, type] = {"Settings": Settings, "Algorithm": Algorithm, "Staged": Staged, "Joint": Joint}
@@ -32,9 +35,35 @@ for registry in (
     OPTIMIZERS,
     RATE_SCHEDULES,
     STOP_RULES,
+    KEPT_EPOCHS,
+    STARTS,
+    CANDIDATE_STARTS,
+    ACCEPTANCES,
+    REDUCTIONS,
     {"none": NoDecoder()},
 ):
     PARTS |= {type(part).__name__: type(part) for part in registry.values()}
+
+
+# Fields that parts have had since files were first written, as plain data that does nothing new. They are not
+# written where they have that value: then a description is what it was, and a method known by it the same.
+ADDED: dict[str, dict[str, Any]] = {
+    "Settings": {
+        "acceptance": {"part": "TakeAll"},
+        "averaging": 0.0,
+        "kept_epoch": {"part": "LastEpoch"},
+        "start": {"part": "AsDrawn"},
+        "candidate_start": {"part": "FreshCandidate"},
+        "reduction": {"part": "NoReduction"},
+    },
+    "Replay": {"share": None},
+    "DilutedReplay": {"share": None},
+}
+
+
+def _completed(part: Any) -> Any:
+    """A part as plain data, with what is not written."""
+    return ADDED.get(str(part.get("part")), {}) | part if isinstance(part, dict) else part
 
 
 def is_plain(value: Any) -> bool:
@@ -60,7 +89,10 @@ def to_json(part: Any) -> Any:
     else:
         fields = dict(getattr(part, "__dict__", {}))
     if PARTS.get(type(part).__name__) is type(part):
-        return {"part": type(part).__name__} | {name: to_json(value) for name, value in fields.items()}
+        name, described = type(part).__name__, {field: to_json(value) for field, value in fields.items()}
+        neutral = ADDED.get(name, {})
+        kept = {f: value for f, value in described.items() if f not in neutral or value != neutral[f]}
+        return {"part": name} | kept
     described = {name: _field(value) for name, value in fields.items()}
     return {"custom": f"{type(part).__module__}.{type(part).__qualname__}", "fields": described}
 
@@ -87,7 +119,8 @@ def from_json(data: Any, own: Mapping[str, Any]) -> Settings:
 
 
 def upgraded(data: dict[str, Any]) -> dict[str, Any]:
-    """Settings as version 0.1 wrote them, in the current form."""
+    """Settings as older versions wrote them, in the current form."""
+    data = _completed({name: _completed(value) for name, value in data.items()})
     data = data | {"algorithm": upgraded_algorithm(data.get("algorithm"), data.get("adaptation"))}
     if "optimizer" in data:
         return data

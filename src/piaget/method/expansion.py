@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ from torch import Tensor
 
 from piaget.data.arrays import Kind
 from piaget.method import objective
-from piaget.method.choices import NUMBER, check_fields
+from piaget.method.choices import NUMBER, SHARE, check_fields
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +35,14 @@ class Evidence:
         """Accuracy, or root mean squared error: with the candidate, and without it."""
         with_candidate = objective.score(self.kind, self.with_candidate, self.targets)
         return with_candidate, objective.score(self.kind, self.without, self.targets)
+
+    @property
+    def errors(self) -> tuple[float, float]:
+        """The share of wrong answers, or the mean squared error: with the candidate, and without it."""
+        with_candidate, without = self.scores
+        if self.kind == "regression":
+            return with_candidate**2, without**2
+        return 1 - with_candidate, 1 - without
 
     @property
     def right(self) -> tuple[Tensor, Tensor]:
@@ -105,4 +114,45 @@ class ComponentDropout(Expansion):
         return objective.improvement(evidence.kind, *evidence.scores) >= self.threshold
 
 
-EXPANSIONS: dict[str, Expansion] = {"none": NoExpansion(), "dropout": ComponentDropout()}
+@dataclass(frozen=True)
+class McNemar(Expansion):
+    """Component dropout, with a keep rule on errors instead of scores, which can fire however good the score
+    is: the candidate is kept if it lowers the validation error by at least `least`, relative, and if it mends
+    significantly more samples than it spoils, by McNemar's exact one-sided test at `level`.
+
+    Of a regression, the error is the mean squared one, and a sample is mended if its own squared error gets
+    smaller, spoilt if it gets larger: the sign test on paired errors.
+    """
+
+    level: float = 0.05
+    least: float = 0.05
+    proposes = True
+    passes = (False, True)
+
+    def __post_init__(self) -> None:
+        check_fields(self, level=SHARE, least=SHARE)
+
+    def keeps(self, evidence: Evidence) -> bool:
+        new, old = evidence.errors
+        with_candidate, without = evidence.right
+        mended = int((with_candidate & ~without).sum())
+        spoilt = int((without & ~with_candidate).sum())
+        lower = old - new >= self.least * old
+        return lower and mended + spoilt > 0 and fair_tail(mended, mended + spoilt) <= self.level
+
+
+def fair_tail(heads: int, throws: int) -> float:
+    """The probability of so many heads or more, if a coin is fair: an exact binomial tail."""
+
+    def log_probability(i: int) -> float:
+        ways = math.lgamma(throws + 1) - math.lgamma(i + 1) - math.lgamma(throws - i + 1)
+        return ways - throws * math.log(2)
+
+    return min(1.0, math.fsum(math.exp(log_probability(i)) for i in range(heads, throws + 1)))
+
+
+EXPANSIONS: dict[str, Expansion] = {
+    "none": NoExpansion(),
+    "dropout": ComponentDropout(),
+    "mcnemar": McNemar(),
+}

@@ -1,4 +1,5 @@
-"""Optimizers, rate schedules and stop rules: how parameters move, how fast, and for how long.
+"""Optimizers, rate schedules, stop rules, kept epochs: how parameters move, how fast, for how long, and what
+is kept of it.
 
 An optimizer is elementwise, so it takes tensors of one run or of many as they are. It writes into the tensors
 it is given: at a few hundred kilobytes a tensor, allocating new ones costs more than the arithmetic.
@@ -10,11 +11,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from piaget.method.choices import NOT_NEGATIVE, SHARE, WHOLE, check_fields
+from piaget.method.choices import NOT_NEGATIVE, SHARE, WHOLE, check_fields, one_of
 
 
 class Optimizer(ABC):
@@ -128,6 +130,22 @@ class SGD(Optimizer):
         p.mul_(decay).sub_(scale * velocity)
 
 
+class Moment(NamedTuple):
+    """A point of a stage on a task. Epochs and steps are counted from 0."""
+
+    stage: str
+    adapts: bool  # does the stage adapt?
+    epoch: int
+    epochs: int  # of this kind of stage, on the task
+    step: int = 0
+    steps: int = 1  # of the epoch
+
+    @property
+    def share(self) -> float:
+        """How much of the stage has passed, from 0 to just below 1."""
+        return (self.epoch + self.step / max(self.steps, 1)) / max(self.epochs, 1)
+
+
 class RateSchedule(ABC):
     """How the learning rate changes over the epochs of one stage on one task.
 
@@ -138,9 +156,15 @@ class RateSchedule(ABC):
     0.25
     """
 
+    by_step: bool = False  # is `at` to be asked before each step? Else before each epoch
+
     @abstractmethod
     def factor(self, epoch: int, epochs: int) -> float:
         """What the rate is multiplied by in this epoch, counted from 0, out of `epochs` of the same stage."""
+
+    def at(self, moment: Moment) -> float:
+        """The same, for those that tell stages apart, or change within an epoch."""
+        return self.factor(moment.epoch, moment.epochs)
 
 
 @dataclass(frozen=True)
@@ -171,6 +195,27 @@ class CosineRate(RateSchedule):
     def factor(self, epoch: int, epochs: int) -> float:
         share = epoch / max(epochs, 1)
         return self.least + (1 - self.least) * (1 + math.cos(math.pi * share)) / 2
+
+
+@dataclass(frozen=True)
+class AdaptationCosine(RateSchedule):
+    """In stages that adapt, from `start` of the rate down to `least` of it along half a cosine, step by step,
+    since adaptation may be a single epoch; in all other stages, the rate stays as it is."""
+
+    start: float = 1.0
+    least: float = 0.0
+    by_step = True
+
+    def __post_init__(self) -> None:
+        check_fields(self, start=NOT_NEGATIVE, least=NOT_NEGATIVE)
+
+    def factor(self, epoch: int, epochs: int) -> float:
+        return self.at(Moment("adaptation", True, epoch, epochs))
+
+    def at(self, moment: Moment) -> float:
+        if not moment.adapts:
+            return 1.0
+        return self.least + (self.start - self.least) * (1 + math.cos(math.pi * moment.share)) / 2
 
 
 class StopRule(ABC):
@@ -225,6 +270,60 @@ class Patience(StopRule):
         return len(gains) - 1 - best >= self.epochs
 
 
+class ValidationScores(NamedTuple):
+    """What validation data says of a task after an epoch."""
+
+    gain: float  # its score, more being better (of a regression, minus the error)
+    loss: float
+
+
+class KeptEpoch(ABC):
+    """Which epoch's parameters a stage ends with, if nothing learns in it but what is a task's own, and the
+    candidate component: then one can go back to an epoch, and nothing changes for other tasks."""
+
+    watches: bool = True  # does it need validation data? An evaluation costs
+    every: int = 1  # it is looked at after each so many epochs of a stage, and after the last
+
+    @abstractmethod
+    def prefers(self, seen: Sequence[ValidationScores]) -> bool:
+        """Is the last one of these epochs, of one task in one stage, the one to keep so far?"""
+
+
+@dataclass(frozen=True)
+class LastEpoch(KeptEpoch):
+    """A stage ends with what its last epoch left."""
+
+    watches = False
+
+    def prefers(self, seen: Sequence[ValidationScores]) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class BestEpoch(KeptEpoch):
+    """A stage ends with what its best epoch on validation data left: parameters, and the optimizer's numbers.
+    Of equals, the first is the best.
+
+    by: "loss", which tells epochs apart that classify the same samples rightly; or "score", which is what is
+    reported in the end, and then the loss.
+    """
+
+    every: int = 1
+    by: str = "loss"
+
+    def __post_init__(self) -> None:
+        check_fields(self, every=WHOLE, by=one_of("loss", "score"))
+
+    def prefers(self, seen: Sequence[ValidationScores]) -> bool:
+        *before, last = ((one.gain * (self.by == "score"), -one.loss) for one in seen)
+        return not before or last > max(before)
+
+
 OPTIMIZERS: dict[str, Optimizer] = {"adam": Adam(), "sgd": SGD()}
-RATE_SCHEDULES: dict[str, RateSchedule] = {"constant": ConstantRate(), "cosine": CosineRate()}
+RATE_SCHEDULES: dict[str, RateSchedule] = {
+    "constant": ConstantRate(),
+    "cosine": CosineRate(),
+    "adaptation-cosine": AdaptationCosine(),
+}
 STOP_RULES: dict[str, StopRule] = {"never": NeverStop(), "patience": Patience()}
+KEPT_EPOCHS: dict[str, KeptEpoch] = {"last": LastEpoch(), "best": BestEpoch()}

@@ -11,7 +11,8 @@ import torch
 
 from piaget.data.plain import shown
 from piaget.errors import SettingError
-from piaget.method.adaptation import ADAPTATIONS, Adaptation, Frozen, Replay
+from piaget.method.acceptance import ACCEPTANCES, Acceptance
+from piaget.method.adaptation import Adaptation, Frozen
 from piaget.method.choices import (
     ALGORITHMS,
     NUMBERS_OF_PARTS,
@@ -19,6 +20,7 @@ from piaget.method.choices import (
     SETTINGS,
     STAGED,
     STAGES,
+    UP_TO_ONE,
     WHOLE,
     CompileMode,
     check_fields,
@@ -31,14 +33,19 @@ from piaget.method.encoders import DECODERS, ENCODERS, Decoder, Encoder, LinearE
 from piaget.method.expansion import EXPANSIONS, ComponentDropout, Expansion, NoExpansion
 from piaget.method.model import Model
 from piaget.method.optimizer import (
+    KEPT_EPOCHS,
     OPTIMIZERS,
     RATE_SCHEDULES,
     STOP_RULES,
+    KeptEpoch,
     Optimizer,
     RateSchedule,
     StopRule,
 )
 from piaget.method.parameters import Role
+from piaget.method.reduction import REDUCTIONS, Reduction
+from piaget.method.registry import ADAPTATIONS
+from piaget.method.replay import SampleMemory
 from piaget.method.schedule import (
     ASSIMILATION,
     INITIALIZATION,
@@ -49,6 +56,7 @@ from piaget.method.schedule import (
     Staged,
     StageKind,
 )
+from piaget.method.starting import CANDIDATE_STARTS, STARTS, CandidateStart, Start
 from piaget.method.structures import STRUCTURES, Alone, LinearCombination, Monolithic, Structure
 
 
@@ -124,7 +132,13 @@ class Settings:
     optimizer: Optimizer
     learning_rate: float
     rate_schedule: RateSchedule
+    averaging: float  # over this share of the last steps, where components adapt
     stop: StopRule
+    kept_epoch: KeptEpoch
+    start: Start
+    candidate_start: CandidateStart
+    acceptance: Acceptance
+    reduction: Reduction
     seed: int
     device: str
     dtype: str
@@ -207,17 +221,19 @@ def resolve(
     encoder = chosen.pop("encoder", "none" if components.hidden is None else "learned")
     decoder = chosen.pop("decoder", "learned")
     stop = chosen.pop("stop", "patience" if "patience" in numbers else "never")
+    acceptance = chosen.pop("acceptance", "validated" if "held_out" in numbers else "all")
     parts: dict[str, Any] = {
         "components": components,
         "adaptation": adaptation,
         "expansion": algorithm.expansion,
         "optimizer": _part("optimizer", chosen.pop("optimizer", "adam"), OPTIMIZERS, Optimizer),
         "stop": _part("stop", stop, STOP_RULES, StopRule),
+        "acceptance": _part("acceptance", acceptance, ACCEPTANCES, Acceptance),
     }
     for name, value in numbers.items():
         part, field = NUMBERS_OF_PARTS[name]
         parts[part] = _changed(parts[part], name, field, value)
-    if linear and isinstance(parts["adaptation"], Replay) and parts["adaptation"].size is None:
+    if linear and isinstance(parts["adaptation"], SampleMemory) and parts["adaptation"].size is None:
         # With all samples in one batch, "one batch" would be all of them.
         parts["adaptation"] = replace(parts["adaptation"], size=10)
     structure = baseline or structure
@@ -240,7 +256,15 @@ def resolve(
         optimizer=parts["optimizer"],
         learning_rate=chosen.pop("learning_rate", 1e-3),
         rate_schedule=_part("rate_schedule", rate_schedule, RATE_SCHEDULES, RateSchedule),
+        averaging=chosen.pop("averaging", 0.0),
         stop=parts["stop"],
+        kept_epoch=_part("kept_epoch", chosen.pop("kept_epoch", "last"), KEPT_EPOCHS, KeptEpoch),
+        start=_part("start", chosen.pop("start", "drawn"), STARTS, Start),
+        candidate_start=_part(
+            "candidate_start", chosen.pop("candidate_start", "drawn"), CANDIDATE_STARTS, CandidateStart
+        ),
+        acceptance=parts["acceptance"],
+        reduction=_part("reduction", chosen.pop("reduction", "none"), REDUCTIONS, Reduction),
         seed=chosen.pop("seed", 0),
         device=chosen.pop("device", "cpu"),
         dtype=chosen.pop("dtype", "float32"),
@@ -347,6 +371,11 @@ PARTS: dict[str, type] = {
     "optimizer": Optimizer,
     "rate_schedule": RateSchedule,
     "stop": StopRule,
+    "kept_epoch": KeptEpoch,
+    "start": Start,
+    "candidate_start": CandidateStart,
+    "acceptance": Acceptance,
+    "reduction": Reduction,
 }
 NUMBERS = {
     "initial_components": WHOLE,
@@ -355,6 +384,7 @@ NUMBERS = {
     "initial_epochs": STAGES,
     "batch_size": or_none(WHOLE),
     "learning_rate": POSITIVE,
+    "averaging": UP_TO_ONE,
 } | {name: SETTINGS[name].about.values for name in ("seed", "device", "dtype", "compile")}
 
 
@@ -363,10 +393,24 @@ def check_fit(settings: Settings) -> None:
     _check_kinds(settings, **PARTS)
     check_fields(settings, **NUMBERS)
     _check_linear(settings.structure, settings.components)
+    if settings.adaptation.share is not None and settings.batch_size == 1:
+        raise SettingError(
+            f"batch_size=1 with share={settings.adaptation.share} of stored samples; expected 2 or more"
+        )
     if settings.algorithm.expansion.proposes and not settings.structure.expandable:
         raise SettingError(
             f"structure {settings.structure.name!r} cannot take new components; expected the algorithm "
             "'joint', or a baseline"
+        )
+    if settings.reduction.tries and not settings.structure.axes:
+        raise SettingError(
+            f"structure {settings.structure.name!r} has no components of which it could do without one; "
+            "expected reduction='none'"
+        )
+    if settings.reduction.tries and type(settings.adaptation).replay is Adaptation.replay:
+        raise SettingError(
+            f"adaptation {settings.adaptation.name!r} stores no samples, by which past tasks could be "
+            "guarded when components are removed or merged; expected 'er', or reduction='none'"
         )
     if isinstance(settings.encoder, LinearEncoder) and settings.components.hidden is None:
         raise SettingError(

@@ -1,180 +1,21 @@
-"""Structures: how one task combines the components. One short class each.
+"""The library's structures: how one task combines the components. One short class each.
 
-A structure is a frozen description; a task's own parameters of it are a dictionary of tensors. `visible`
-(k,) says which components the task may use: a component that is not visible has weight 0.
+What each of them can do beside what is written here: combining.py.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor
 
 from piaget.errors import SettingError
-from piaget.method.components import Components, Shape, uniform
-from piaget.method.trees import Tensors
-
-Keep = Sequence[Tensor | None]  # per depth: dropout multipliers (B, k, *shape), or None
-
-
-def drop(outputs: Tensor, keep: Tensor | None) -> Tensor:
-    """Component outputs (B, k, *shape) with dropout."""
-    return outputs if keep is None else keep * outputs  # in this order: it lies in memory as `keep` does
-
-
-@dataclass(frozen=True)
-class Frame:
-    """What a new task's structure is drawn for.
-
-    >>> frame = piaget.Frame(piaget.Dense(16), [(16,), (16,), (16,)], k=4, outputs=1, dtype=torch.float32)
-    >>> frame.depth
-    2
-    """
-
-    components: Components
-    shapes: Sequence[Shape]  # what enters depth 0, 1, ..., and what leaves the last one
-    k: int  # how many components there are
-    outputs: int  # columns that the task needs
-    dtype: torch.dtype
-
-    @property
-    def depth(self) -> int:
-        """How many components are applied one after the other."""
-        return len(self.shapes) - 1
-
-
-class Structure(ABC):
-    """A way of combining components. `axes` names the component axis of each parameter.
-
-    >>> issubclass(piaget.SoftOrdering, piaget.Structure)
-    True
-    """
-
-    name: str
-    axes: dict[str, int]
-    output_axes: dict[str, int] = {}  # noqa: RUF012  (the axis of outputs, where there is one)
-    expandable: bool = True  # can a component be added?
-    shares: bool = False  # do the weights of a depth sum to 1?
-    component_axis: int = -1  # of what `weights` returns
-    fixed_initially: bool = True  # initial tasks keep random structures, encoders, decoders
-    uses_components: bool = True
-
-    @abstractmethod
-    def draw(self, generator: torch.Generator, frame: Frame) -> Tensors:
-        """Parameters for a new task."""
-
-    def draw_initial(self, generator: torch.Generator, drawn: list[Tensors], k: int) -> list[Tensors]:
-        """The fixed random structures of the initial tasks, from what `draw` gave them."""
-        return drawn
-
-    def prepare(self, params: Tensors, visible: Tensor) -> Tensors:
-        """What can be computed of the structure before any input is seen."""
-        return params
-
-    @abstractmethod
-    def weights(
-        self, components: Components, params: Tensors, depth: int, h: Tensor, visible: Tensor
-    ) -> Tensor:
-        """The weights of components at one depth: (k,), or (B, k) if they depend on its input h.
-
-        `params` is what `prepare` returned.
-        """
-
-    def mix(self, components: Components, outputs: Tensor, weights: Tensor) -> Tensor:
-        """All component outputs (B, k, *shape) of one depth and their weights -> their mixture."""
-        return components.mix(outputs, weights)
-
-    def transform(self, params: Tensors, depth: int, mixture: Tensor) -> Tensor:
-        """What a task does to the mixture (B, *shape) of one depth before it enters the next one."""
-        return mixture
-
-    def combine(
-        self, components: Components, params: Tensors, depth: int, h: Tensor, outputs: Tensor, visible: Tensor
-    ) -> Tensor:
-        """One depth: its input h and all component outputs -> its output."""
-        weights = self.weights(components, params, depth, h, visible)
-        return self.transform(params, depth, self.mix(components, outputs, weights))
-
-    def body(
-        self,
-        components: Components,
-        stacked: Tensors,
-        params: Tensors,
-        h: Tensor,
-        keep: Keep,
-        visible: Tensor,
-        first: Tensor | None = None,
-        mixed: bool = False,
-    ) -> Tensor:
-        """All depths: h (B, *shape) -> (B, *last shape). `first`: depth 0's outputs if known.
-
-        stacked: the components' parameters, (k, ...).
-        mixed: the samples are of different tasks; `params` and `visible` have a sample axis first.
-        Components are the same for all, so only how they are combined is done sample by sample.
-        """
-        prepared = torch.func.vmap(self.prepare)(params, visible) if mixed else self.prepare(params, visible)
-        for depth, kept in enumerate(keep):
-            outputs = first if first is not None and depth == 0 else components.apply(stacked, h)
-            outputs = drop(outputs, kept)
-            if mixed:
-                one = partial(self._combine_one, components, depth)
-                h = torch.func.vmap(one)(prepared, h, outputs, visible)
-            else:
-                h = self.combine(components, prepared, depth, h, outputs, visible)
-        return h
-
-    def _combine_one(
-        self,
-        components: Components,
-        depth: int,
-        params: Tensors,
-        h: Tensor,
-        outputs: Tensor,
-        visible: Tensor,
-    ) -> Tensor:
-        return self.combine(components, params, depth, h[None], outputs[None], visible)[0]
-
-    def first_outputs(self, components: Components, stacked: Tensors, h: Tensor) -> Tensor:
-        """The outputs of depth 0 before dropout, (n, k, *shape), to be computed once."""
-        return components.apply(stacked, h)
-
-    def noise_slots(self, k: int) -> int:
-        """How many components' outputs are dropped out at each depth."""
-        return k
-
-    def path(self, params: Tensors) -> Tensor | None:
-        """The component of each depth, (depth,), if the structure only applies one after the other: then no
-        others are computed in initialization. None: it does more, or it is not known."""
-        return None
-
-    def usage(
-        self, components: Components, params: Tensors, visible: Tensor, inputs: Sequence[Tensor]
-    ) -> Tensor:
-        """How the task weighs components: (k, depths). inputs: what entered each depth."""
-        prepared = self.prepare(params, visible)
-        by_depth = [self.weights(components, prepared, depth, h, visible) for depth, h in enumerate(inputs)]
-        return torch.stack([weights.mean(0) if weights.ndim > 1 else weights for weights in by_depth], 1)
-
-
-def chain(
-    components: Components, stacks: Tensors, h: Tensor, keep: Keep, first: Tensor | None = None
-) -> Tensor:
-    """One component a depth, in the order of `stacks` (depth, ...): h (B, *shape) -> (B, *last shape).
-
-    keep, first: of that one component, as in `Structure.body`.
-    """
-    singles = {name: p.split(1) for name, p in stacks.items()}
-    for depth, kept in enumerate(keep):
-        outputs = first if depth == 0 else None
-        if outputs is None:
-            outputs = components.apply({name: p[depth] for name, p in singles.items()}, h)  # (B, 1, *shape)
-        h = drop(outputs, kept)[:, 0]
-    return h
+from piaget.method.combining import Frame as Frame, Keep as Keep, Structure as Structure, chain as chain
+from piaget.method.components import Components, uniform
+from piaget.method.trees import Tensors, resize, without_place
 
 
 @dataclass(frozen=True)
@@ -210,6 +51,25 @@ class SoftOrdering(Structure):
             {"logits": params["logits"].masked_fill(~one, float("-inf"))}
             for params, one in zip(drawn, one_hot, strict=True)
         ]
+
+    def like(self, drawn: Tensors, past: Tensors, share: float) -> Tensors:
+        """Between in weights, not in logits: those of an initial task are infinite, and would never learn."""
+        k = len(drawn["logits"])
+        weights = resize(past["logits"].softmax(0), 0, k)  # (k, depth)
+        logits = (share * k * weights + (1 - share)).log() + 1  # at share 0 as they are drawn: 1
+        return drawn | {"logits": logits}
+
+    def removed(self, params: Tensors, component: int) -> Tensors:
+        """The others share its weight in proportion; where it was the only one, equally."""
+        logits = without_place(params["logits"], 0, component)
+        nothing = (logits == float("-inf")).all(0)  # (depth,)
+        return params | {"logits": torch.where(nothing, 1.0, logits)}
+
+    def merged(self, params: Tensors, component: int, into: int, usage: Tensor) -> Tensors:
+        """Its weight and the other one's add up."""
+        logits = params["logits"].clone()
+        logits[into] = torch.logaddexp(logits[into], logits[component])
+        return params | {"logits": without_place(logits, 0, component)}
 
     def prepare(self, params: Tensors, visible: Tensor) -> Tensors:
         masked = params["logits"].masked_fill(~visible[:, None], float("-inf"))
@@ -255,6 +115,18 @@ class SoftGating(Structure):
         params["bias"] = uniform(generator, (depth, k), features, frame.dtype)
         return params
 
+    def merged(self, params: Tensors, component: int, into: int, usage: Tensor) -> Tensors:
+        """For weights that add up, the gate z of both would be log(exp z_i + exp z_j), which no gate is. The
+        largest one that is nowhere above it, and touches it where the weights have the ratio p : 1 - p that
+        they have on average, is p z_i + (1 - p) z_j - p log p - (1 - p) log (1 - p)."""
+        pair = usage[[into, component]].to(params["bias"])  # (2, depth)
+        whole = pair.sum(0)
+        p, q = torch.where(whole > 0, pair / whole.clamp(min=1e-12), 0.5)  # (depth,) each
+        weight, bias = params["weight"].clone(), params["bias"].clone()
+        weight[:, into] = p[:, None] * weight[:, into] + q[:, None] * weight[:, component]
+        bias[:, into] = p * bias[:, into] + q * bias[:, component] - torch.xlogy(p, p) - torch.xlogy(q, q)
+        return self.removed(params | {"weight": weight, "bias": bias}, component)
+
     def weights(
         self, components: Components, params: Tensors, depth: int, h: Tensor, visible: Tensor
     ) -> Tensor:
@@ -267,6 +139,87 @@ class SoftGating(Structure):
             h, params["weight"][depth, :, : h.shape[1]], params["bias"][depth]
         )
         return logits.masked_fill(~visible, float("-inf")).softmax(1)
+
+
+@dataclass(frozen=True)
+class Scaled(Structure):
+    """Another structure, with a scale and a shift of each task's own after every depth:
+    (1 + gain) * mixture + shift, for each unit or, of images, for each channel.
+
+    gain, shift: (depth, units), or (depth, channels, 1, 1). Both begin at 0, where they change nothing, and
+    where weight decay pulls them; those of initial tasks stay there, as all of their structures does.
+    """
+
+    inner: Structure
+
+    def __post_init__(self) -> None:
+        inner: object = self.inner
+        if not isinstance(inner, Structure):
+            raise SettingError(f"inner={inner!r}; expected a structure, as Scaled(SoftOrdering())")
+        if type(inner).body is not Structure.body or inner.output_axes:
+            raise SettingError(f"structure {inner.name!r} has no depths whose mixtures could be scaled")
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"{self.inner.name}-scaled"
+
+    @property
+    def axes(self) -> dict[str, int]:  # type: ignore[override]
+        return self.inner.axes
+
+    @property
+    def expandable(self) -> bool:  # type: ignore[override]
+        return self.inner.expandable
+
+    @property
+    def shares(self) -> bool:  # type: ignore[override]
+        return self.inner.shares
+
+    @property
+    def fixed_initially(self) -> bool:  # type: ignore[override]
+        return self.inner.fixed_initially
+
+    def draw(self, generator: torch.Generator, frame: Frame) -> Tensors:
+        drawn, (units, *sides) = self.inner.draw(generator, frame), frame.shapes[-1]
+        if {"gain", "shift"} & drawn.keys():
+            raise SettingError(f"structure {self.inner.name!r} has a gain or a shift already")
+        zeros = torch.zeros(frame.depth, units, *(1 for _ in sides), dtype=frame.dtype)
+        return drawn | {"gain": zeros, "shift": zeros.clone()}
+
+    def draw_initial(self, generator: torch.Generator, drawn: list[Tensors], k: int) -> list[Tensors]:
+        initial = self.inner.draw_initial(generator, drawn, k)
+        return [params | fixed for params, fixed in zip(drawn, initial, strict=True)]
+
+    def like(self, drawn: Tensors, past: Tensors, share: float) -> Tensors:
+        own = {name: torch.lerp(drawn[name], past[name], share) for name in ("gain", "shift")}
+        fresh, then = ({n: p for n, p in params.items() if n not in own} for params in (drawn, past))
+        return self.inner.like(fresh, then, share) | own
+
+    def removed(self, params: Tensors, component: int) -> Tensors:
+        return params | self.inner.removed(params, component)
+
+    def merged(self, params: Tensors, component: int, into: int, usage: Tensor) -> Tensors:
+        return params | self.inner.merged(params, component, into, usage)
+
+    def prepare(self, params: Tensors, visible: Tensor) -> Tensors:
+        prepared = self.inner.prepare(params, visible)
+        return prepared | {"gain": params["gain"], "shift": params["shift"]}
+
+    def weights(
+        self, components: Components, params: Tensors, depth: int, h: Tensor, visible: Tensor
+    ) -> Tensor:
+        return self.inner.weights(components, params, depth, h, visible)
+
+    def mix(self, components: Components, outputs: Tensor, weights: Tensor) -> Tensor:
+        return self.inner.mix(components, outputs, weights)
+
+    def transform(self, params: Tensors, depth: int, mixture: Tensor) -> Tensor:
+        mixture = self.inner.transform(params, depth, mixture)
+        return mixture * (1 + params["gain"][depth]) + params["shift"][depth]
+
+    def path(self, params: Tensors) -> Tensor | None:
+        scaled = bool(params["gain"].any()) or bool(params["shift"].any())
+        return None if scaled else self.inner.path(params)
 
 
 @dataclass(frozen=True)
@@ -295,6 +248,11 @@ class LinearCombination(Structure):
             psi[(t + columns) % k, columns] = 1
             initial.append({"psi": psi})
         return initial
+
+    def merged(self, params: Tensors, component: int, into: int, usage: Tensor) -> Tensors:
+        psi = params["psi"].clone()
+        psi[into] += psi[component]
+        return self.removed({"psi": psi}, component)
 
     def weights(
         self, components: Components, params: Tensors, depth: int, h: Tensor, visible: Tensor
@@ -417,5 +375,14 @@ def check_single_model(frame: Frame) -> None:
 
 
 STRUCTURES: dict[str, Structure] = {
-    s.name: s for s in (LinearCombination(), SoftOrdering(), SoftGating(), Monolithic(), Alone())
+    s.name: s
+    for s in (
+        LinearCombination(),
+        SoftOrdering(),
+        SoftGating(),
+        Scaled(SoftOrdering()),
+        Scaled(SoftGating()),
+        Monolithic(),
+        Alone(),
+    )
 }

@@ -95,6 +95,12 @@ def rounded(size: int, parts: int = 8) -> int:
     return -(-size // step) * step
 
 
+def without_place(tensor: Tensor, axis: int, place: int) -> Tensor:
+    """The tensor without one of its places along an axis."""
+    after = tensor.narrow(axis, place + 1, tensor.shape[axis] - place - 1)
+    return torch.cat([tensor.narrow(axis, 0, place), after], axis)
+
+
 def resize(tensor: Tensor, axis: int, size: int) -> Tensor:
     """Cuts `tensor` along `axis` to `size`, or pads it there with zeros.
 

@@ -6,6 +6,9 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from piaget.method.choices import ADAPTATIONS, REPLAYING
+
+WITHOUT_REPLAY = set(ADAPTATIONS) - set(REPLAYING)
 BASES = {"er": "ER", "ewc": "EWC", "nft": "NFT", "fm": "FM"}
 PAPER_ALGORITHMS = {
     "dynamic": "Dyn. + Comp.",
@@ -16,6 +19,25 @@ PAPER_ALGORITHMS = {
 # Baselines that the paper lacks: past tasks' own encoders and decoders stay as they are; nothing is shared.
 BASELINES = {"no-components-frozen": "No Comp., past frozen", "alone": "Alone"}
 ALGORITHMS = PAPER_ALGORITHMS | BASELINES
+# What names stand for, in words.
+IN_WORDS = {
+    "er": "experience replay: learns from new data and stored samples of past tasks",
+    "ewc": "elastic weight consolidation: learns from new data, held near what past tasks need",
+    "nft": "naive fine-tuning: learns from new data alone",
+    "fm": "frozen: components stay as the initial tasks left them",
+    "dynamic": "dynamic + compositional: structure first, components then; with every task a new component "
+    "is tried, and kept if it helps",
+    "compositional": "compositional: structure first, components then",
+    "joint": "joint: structure and components are learned together",
+    "no-components": "no components: one network for all tasks, all of it learns",
+    "no-components-frozen": "no components, past frozen: one network for all tasks; past tasks' own encoders "
+    "and decoders stay as they are",
+    "alone": "each task alone, from scratch: nothing is shared",
+    "linear": "linear combination of components",
+    "soft-ordering": "soft ordering: a weighted mix of components at every depth",
+    "soft-gating": "soft gating: at every depth the input decides how components are mixed",
+    "prior": "a prior over structures, learned from all tasks",
+}
 UNITS = {"accuracy": "accuracy in %", "rmse": "rmse"}
 
 
@@ -37,6 +59,14 @@ class Method:
         return f"{self.structure}/{self.adaptation}/{self.algorithm}"
 
 
+def in_words(method: str) -> str:
+    """What `structure/adaptation/algorithm` stands for; names of one's own parts as they are."""
+    structure, adaptation, algorithm = method.split("/")
+    names = [algorithm, *([] if algorithm == "alone" else [adaptation])]
+    names += [] if structure in ("monolithic", "alone") else [structure]
+    return ". ".join(words[:1].upper() + words[1:] for words in (IN_WORDS.get(name, name) for name in names))
+
+
 def goes_together(method: Method) -> bool:
     """Frozen components can only be assimilated, linear combinations have no expansion, and tasks alone
     nothing to adapt. What is a past task's own stays as it is anyway where no samples are stored, and linear
@@ -45,7 +75,7 @@ def goes_together(method: Method) -> bool:
     if method.adaptation == "fm":
         return algorithm in ("compositional", "alone") or (algorithm == "dynamic" and not linear)
     if algorithm == "no-components-frozen":
-        return method.adaptation not in ("ewc", "nft") and not linear
+        return method.adaptation not in WITHOUT_REPLAY and not linear
     return algorithm != "alone" and not (linear and algorithm == "dynamic")
 
 

@@ -73,11 +73,14 @@ def _outputs(known: Knowledge, x: Tensor, task: str | None) -> tuple[Tensor, Ten
 
 
 def _corrected(known: Knowledge, x: Tensor, out: Tensor, task: str | None) -> Tensor:
+    """What the weights say, within reach, and corrected by trees."""
+    out = out.clamp(*known.reach)
     if known.correction is None:
         return out
     level = known.posterior(task if task in known.records else None).mean[:, 0]
     inputs = torch.cat([x.float().double(), out, level.expand(len(x), -1)], 1)  # x as rows are kept
-    return out + torch.from_numpy(np.asarray(known.correction.answer(inputs.numpy())))
+    added = torch.from_numpy(np.asarray(known.correction.answer(inputs.numpy())))
+    return (out + added).clamp(*known.reach)
 
 
 class Appraisal(NamedTuple):

@@ -23,6 +23,7 @@ from piaget.prior.likelihoods import LabelTerms
 
 LEAST_ROWS, MOST_ROWS = 200, 20_000  # that trees are learned from
 GROWTH = 2.0  # trees are learned anew when there are that many times as many rows,
+FAR = 6.0  # deviations by which an answer misses a row of long tails, or a slip of the pen
 SOON = 4000  # as long as that takes a second or so; then only when knowledge is settled
 
 
@@ -75,7 +76,7 @@ def told(known: Knowledge) -> Told:
             said = some @ belief.mean[t].mT
             if known.form.classes:
                 said = moderated(said, spread_of(some, belief.covariance[t]))
-            out[t][rows == k] = said
+            out[t][rows == k] = said.clamp(*known.reach)
             level[t][rows == k] = belief.mean[t][:, 0]
     weight = [torch.full((len(one),), math.exp(-noise)) for one, noise in zip(y, noises, strict=True)]
     return Told(
@@ -105,6 +106,8 @@ def correct(known: Knowledge) -> Knowledge:
         some = np.random.default_rng(0).permutation(kept)[:MOST_ROWS]
         rows = [part[some] for part in rows]
     x, y, start, level, weight, fold = rows
+    if not known.form.classes:
+        weight = weight * tempered((y - start[:, 0]) * np.sqrt(weight))
     weight = np.clip(weight / weight.mean(), 0.1, 10)
     weight = weight / weight.mean()
     make = ClassLoss if known.form.classes else Loss
@@ -116,6 +119,12 @@ def correct(known: Knowledge) -> Knowledge:
         before, after = (weight * (y - start[:, 0] - add) ** 2 for add in (0.0, said[:, 0]))
         ratio = float(after.mean() / before.mean())
     return replace(known, correction=found, corrected=known.rows, ratio=ratio)
+
+
+def tempered(miss: np.ndarray) -> np.ndarray:
+    """(n,): the weight of rows that are missed by so much; less than 1 for those far beyond the usual."""
+    usual = 1.4826 * np.median(np.abs(miss))
+    return np.minimum(1, FAR * usual / np.maximum(np.abs(miss), 1e-300)) if usual > 0 else np.ones_like(miss)
 
 
 def wants_trees(known: Knowledge) -> bool:

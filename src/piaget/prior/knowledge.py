@@ -4,6 +4,7 @@ new knowledge, which shares what stayed the same.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,7 +20,7 @@ from piaget.prior.evidence import Components, Scales, components_of
 from piaget.prior.features import Frame, Standard
 from piaget.prior.gaussian import Inference, Posterior, infer, task_posterior
 from piaget.prior.likelihoods import Likelihoods, Noise, label_terms, value_terms
-from piaget.prior.records import Record, standardised
+from piaget.prior.records import Labels, Record, added, standardised
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ class Adapted(NamedTuple):
     thorough: bool
 
 
+BEYOND = 0.25  # of the range of values that were learned: how far answers may lie outside it
 USUAL, NEVER = Noise(-0.7, 10.0), Adapted(0, 0, False)
 
 
@@ -101,6 +103,11 @@ class Knowledge:
     def rows(self) -> int:
         """How many rows were learned from, in all."""
         return sum(record.n for record in self.records.values())
+
+    @property
+    def class_counts(self) -> Tensor:
+        """How many rows of each class were learned from: (classes,)."""
+        return added([r.counts for r in self.records.values() if isinstance(r, Labels)], self.form.classes)
 
     @property
     def begun(self) -> tuple[Frame, Standard, Scales]:
@@ -143,6 +150,16 @@ class Knowledge:
         """Of all tasks' weights of standardised features: (T, C, d), (T, C, d, d)."""
         found = self.inference
         return task_posterior(self.likelihoods.terms, self.components.root, found.mu, found.messages)
+
+    @cached_property
+    def reach(self) -> tuple[float, float]:
+        """Between which standardised values a regression's answers lie. Where inputs are slips of the pen,
+        or far from all others, a line leads to values that there are not. Without rows: no limit."""
+        rows = [self.standard_frame.targets(record.y) for record in self.records.values() if len(record.y)]
+        if self.form.classes or not rows:
+            return -math.inf, math.inf
+        low, high = min(float(y.min()) for y in rows), max(float(y.max()) for y in rows)
+        return low - BEYOND * (high - low), high + BEYOND * (high - low)
 
     def posterior(self, task: str | None) -> Posterior:
         """Of one task's weights: (C, d), (C, d, d). None: of a task that is not known."""

@@ -13,9 +13,9 @@ from piaget.prior.knowledge import Knowledge
 from piaget.prior.labels import chances
 
 
-def module(known: Knowledge, task: str | None) -> nn.Module:
-    """From inputs (n, inputs) to `probabilities` (n, classes), or to the mean of `values` (n,), of a task; of
-    one that is not known: the prior's.
+def module(known: Knowledge, task: str | None, divisor: float = 1.0) -> nn.Module:
+    """From inputs (n, ...) to `probabilities` (n, classes), or to the mean of `values` (n,), of a task; of
+    one that is not known: the prior's. Whole numbers are divided by `divisor` first.
 
     >>> from piaget import prior
     >>> x, y = torch.eye(6).double(), torch.arange(6).double()
@@ -23,29 +23,36 @@ def module(known: Knowledge, task: str | None) -> nn.Module:
     >>> prior.module(known, "a")(x).shape
     torch.Size([6])
     """
-    return TaskAnswers(known, task).eval()
+    return TaskAnswers(known, task, divisor).eval()
 
 
 class TaskAnswers(nn.Module):
     """A task's weights, what is not known of them, and the trees that correct them. In 64 bits."""
 
-    def __init__(self, known: Knowledge, task: str | None) -> None:
+    def __init__(self, known: Knowledge, task: str | None, divisor: float) -> None:
         super().__init__()
+        self.divisor = divisor
         belief = known.posterior(task if task in known.records else None)
         self.regression = known.form.kind == "regression"
         self.mean, self.covariance = _kept(belief.mean), _kept(belief.covariance)
         self.frame = nn.ParameterList([_kept(part) for part in known.standard_frame])
+        self.reach = known.reach
         self.trees = None if known.correction is None else Trees(known.correction)
 
     def forward(self, x: Tensor) -> Tensor:
+        x = x.flatten(1)
+        if self.divisor != 1 and not x.is_floating_point():
+            x = x.double() / self.divisor
         frame = Frame(*self.frame)
         features = frame.features(x)
         out = features @ self.mean.mT
         if not self.regression:
             out = moderated(out, spread_of(features, self.covariance))
+        out = out.clamp(*self.reach)
         if self.trees is not None:
             level = self.mean[:, 0].expand_as(out)
             out = out + self.trees(torch.cat([x.float().double(), out, level], 1))
+            out = out.clamp(*self.reach)
         if self.regression:
             return frame.origin + frame.unit * out[:, 0]
         p = chances(out)

@@ -7,6 +7,7 @@ Gaussian approximation at the weights that were believed then.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,6 +42,7 @@ class Labels(Record):
     """Of a classification. `settled`: the log-likelihood of rows that are gone, in weights (C, d); None if
     there are none."""
 
+    counts: Tensor  # (at most the number of classes,): rows of each class, in all
     settled: Quadratic | None
 
 
@@ -50,7 +52,7 @@ def record_of(frame: Frame, x: Tensor, y: Tensor) -> Record:
     first, second = features.sum(0), features.square().sum(0)
     if not y.is_floating_point():
         nothing = torch.zeros(2, dtype=torch.float64)
-        return Labels(len(x), x.float(), y, Moments(n, first, second, nothing), None)
+        return Labels(len(x), x.float(), y, Moments(n, first, second, nothing), torch.bincount(y), None)
     values = frame.targets(y.double())
     sums = Moments(n, first, second, torch.stack([values.sum(), values @ values]))
     return Values(len(x), x.float(), y.double(), sums, features.mT @ features, features.mT @ values)
@@ -67,7 +69,16 @@ def together(old: Record, new: Record) -> Record:
     )
     if isinstance(old, Values) and isinstance(new, Values):
         return replace(both, gram=old.gram + new.gram, cross=old.cross + new.cross)
-    return both
+    counts = [record.counts for record in (old, new) if isinstance(record, Labels)]
+    return replace(both, counts=added(counts))
+
+
+def added(counts: Sequence[Tensor], classes: int = 0) -> Tensor:
+    """Counts of classes, some of which know fewer classes than others, together."""
+    total = torch.zeros(max([classes, *map(len, counts)]), dtype=torch.int64)
+    for one in counts:
+        total[: len(one)] += one
+    return total
 
 
 def within(record: Record, frame: Frame, limit: int, weights: Tensor) -> Record:

@@ -126,7 +126,8 @@ def _record(form: Form, n: int, own: Tree) -> Record:
     if form.kind == "regression":
         return Values(n, *common, own["gram"], own["cross"])
     settled = own.get("settled")
-    return Labels(n, *common, None if settled is None else Quadratic(**settled))
+    counts = own.get("counts", torch.bincount(own["y"]))  # an older version had none: of rows that are kept
+    return Labels(n, *common, counts, None if settled is None else Quadratic(**settled))
 
 
 def _correction(tree: Tree) -> Correction:
@@ -157,7 +158,9 @@ def check(known: Knowledge) -> None:
         expected.append((name, known.structures[name].w, (outputs, d)))
         if isinstance(record, Values):
             expected += [(name, record.gram, (d, d)), (name, record.cross, (d,))]
-        elif isinstance(record, Labels) and record.settled is not None:
+        elif isinstance(record, Labels):
+            _check_counts(name, record.counts, known.form.classes)
+        if isinstance(record, Labels) and record.settled is not None:
             shapes = ((outputs, d, d), (outputs, d), (outputs,))
             expected += [(name, part, shape) for part, shape in zip(record.settled, shapes, strict=True)]
     for what, tensor, shape in expected:
@@ -168,6 +171,12 @@ def check(known: Knowledge) -> None:
         raise ValueError(f"logarithms of noise {levels[:5]}; expected {-MOST_NOISE} to {MOST_NOISE}")
     if known.correction is not None:
         _check_correction(known.correction, inputs + 2 * outputs, outputs)
+
+
+def _check_counts(name: str, counts: Tensor, classes: int) -> None:
+    whole = counts.dtype == torch.int64 and counts.ndim == 1 and len(counts) <= classes
+    if not whole or bool((counts < 0).any()):
+        raise ValueError(f"{name!r} has counts of classes {counts.tolist()[:5]}; expected {classes} or fewer")
 
 
 def _check_correction(correction: Correction, inputs: int, outputs: int) -> None:

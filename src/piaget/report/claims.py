@@ -12,10 +12,9 @@ from scipy import stats
 from piaget.lab.final_table import mean_and_error
 from piaget.paper.names import ALGORITHMS, BASES
 from piaget.report.selection import Changes, Measure, Selection, components, final, forward
-from piaget.report.statistics import LEVEL, holm
+from piaget.report.statistics import LEAST, LEVEL, holm
 
 HOLDS, FAILS, UNTESTED = "holds", "does not hold", "not tested"
-LEAST = 3  # seeds that a comparison needs
 
 
 @dataclass(frozen=True)

@@ -76,8 +76,9 @@ def _life(contents: Contents, group: Group, weights: Mapping[str, np.ndarray], m
     needed = removals[removals["reused"] & removals["evaluated"].isin(tasks)]
     for task, component in zip(needed["evaluated"], needed["component"], strict=True):
         axis.plot(tasks.index(task), component, "x", color="white", markersize=4)
-    for component, birth in enumerate(contents.births(run, tasks, most)):
-        x, y = [max(birth, 0) - 0.45] * 2, [component - 0.45, component + 0.45]
+    there = [life for life in contents.lives(run, tasks, most) if life.component is not None]
+    for component, life in enumerate(there):
+        x, y = [max(life.born, 0) - 0.45] * 2, [component - 0.45, component + 0.45]
         axis.plot(x, y, color=COLOURS[1], linewidth=2)
     title = f"{_title(group)}\n| born   x needed by the task"
     axis.set(xlabel="task", ylabel="component", title=title)

@@ -13,8 +13,9 @@ import pandas as pd
 
 from piaget.report import metrics
 from piaget.report.groups import Group, group
+from piaget.report.lives import Life, lives
 from piaget.report.reading import ReportedRun, Results
-from piaget.report.statistics import Paired, holm, paired
+from piaget.report.statistics import Tested, holm, paired
 
 SMOOTH = 5  # evaluations that a point of a learning curve is the mean of
 REFERENCE = "monolithic/nft/no-components"  # what the paper's gains are relative to
@@ -97,9 +98,9 @@ class Contents:
         return metrics.relative_gain(values, self.final, metric, self.references)
 
     @cached_property
-    def differences(self) -> list[tuple[Group, Group, Paired]]:
+    def differences(self) -> list[tuple[Group, Group, Tested]]:
         """All pairs of methods of a stream that can be compared: on the same data, with the same epochs."""
-        pairs: list[tuple[Group, Group, Paired]] = []
+        pairs: list[tuple[Group, Group, Tested]] = []
         for stream in self.streams:
             tests = []
             for ours, theirs in itertools.combinations(self.on(stream), 2):
@@ -144,11 +145,9 @@ class Contents:
                 structures[str(task)] = weights
         return structures
 
-    def births(self, run: str, tasks: Sequence[str], components: int) -> list[int]:
-        """The place of the task with which each component came; -1 for the initial ones."""
-        tried = self.of(run, metrics.candidates)
-        kept = [list(tasks).index(task) for task in tried[tried["kept"]]["trained"] if task in tasks]
-        return [-1] * (components - len(kept)) + kept
+    def lives(self, run: str, tasks: Sequence[str], components: int) -> list[Life]:
+        """When each component came and went, of a run that has so many in the end."""
+        return lives(self.of(run, metrics.component_events), tasks, components)
 
 
 def filled(

@@ -14,12 +14,16 @@ import pandas as pd
 
 import piaget
 from piaget.lab.final_table import DIGITS
-from piaget.paper.names import ALGORITHMS
+from piaget.paper.names import ALGORITHMS, in_words
 from piaget.report import metrics, page_data as data
+from piaget.report.ablation import Variation, variations
+from piaget.report.alerts import alerts
+from piaget.report.answers import Look, looks, overall
 from piaget.report.contents import Contents, filled, mean_use
 from piaget.report.explorer import rounded
 from piaget.report.forms import Cell, Table
 from piaget.report.groups import Group
+from piaget.report.lives import Life
 from piaget.report.reading import ReportedRun
 from piaget.report.statistics import LEVEL, spread
 from piaget.report.tables import cost_cells
@@ -39,7 +43,7 @@ class Describer:
     def report(
         self, tables: Sequence[Table], explorers: list[data.ExplorerData], *, title: str, command: str
     ) -> data.ReportData:
-        contents = self.contents
+        contents, every = self.contents, looks(self.contents)
         costs = [run.costs for group in contents.groups for run in group.runs]
         time, _, memory = cost_cells(
             sum(seconds or 0 for seconds, *_ in costs), None, max(peak or 0 for *_, peak in costs)
@@ -50,6 +54,9 @@ class Describer:
             version=piaget.__version__,
             command=command,
             notes=list(contents.results.notes),
+            alerts=self.alerts(),
+            overall=overall(every),
+            looks=self.looks(every),
             total_time=time.text,
             most_memory=memory.text,
             streams=[self.stream(name) for name in contents.streams],
@@ -57,7 +64,7 @@ class Describer:
             scores=self.scores(),
             runs=[self.run(group, run) for group in contents.groups for run in group.runs],
             curves=[curve for group in contents.counted if (curve := self.curve(group)) is not None],
-            pairs=self.pairs(),
+            variations=[self.variation(one) for one in variations(contents)],
             tables=[self.table(table) for table in tables],
             explorers=explorers,
             paper=[
@@ -82,7 +89,9 @@ class Describer:
 
     def method(self, name: str, label: str) -> data.MethodData:
         algorithm = name.split("/")[2]
-        return data.MethodData(name=name, algorithm=ALGORITHMS.get(algorithm, algorithm), label=label)
+        return data.MethodData(
+            name=name, algorithm=ALGORITHMS.get(algorithm, algorithm), label=label, words=in_words(name)
+        )
 
     def scores(self) -> list[data.ScoreData]:
         there = set(self.contents.compute(metrics.further_scores)["metric"])
@@ -124,7 +133,7 @@ class Describer:
             after=_after(contents.of(run.name, metrics.after), len(tasks), group.unit),
             structures=[np.round(weights.get(task, []), 3).tolist() for task in tasks] if weights else [],
             uses=[mean_use(weights[task]).round(EXACT).tolist() if task in weights else [] for task in tasks],
-            births=contents.births(run.name, tasks, size),
+            lives=[_life(life) for life in contents.lives(run.name, tasks, size)],
             threshold=run.threshold,
             candidates=self.candidates(run.name, tasks, group.unit),
             reused=self.reused(run.name, tasks),
@@ -188,31 +197,63 @@ class Describer:
             scores=[_rounded(scores) for _, scores in thin.items()],
         )
 
-    def pairs(self) -> list[data.PairData]:
-        pairs = []
-        for ours, theirs, test in self.contents.differences:
-            (stream, method), (_, other) = self.position(ours), self.position(theirs)
-            pairs.append(
-                data.PairData(
-                    stream=stream,
-                    method=method,
-                    other=other,
-                    seeds=test.seeds,
-                    p=round(test.p, 4),
-                    significant=test.p < LEVEL,
-                )
+    def looks(self, every: Sequence[Look]) -> list[data.LookData]:
+        return [
+            data.LookData(
+                stream=self.contents.streams.index(look.stream),
+                answers=[
+                    data.AnswerData(
+                        question=answer.question,
+                        tone=answer.tone,
+                        headline=answer.headline,
+                        basis=answer.basis,
+                        evidence=list(answer.evidence),
+                        links=list(answer.links),
+                    )
+                    for answer in look.answers
+                ],
+                limits=look.limits,
             )
-        return pairs
+            for look in every
+        ]
+
+    def alerts(self) -> list[data.AlertData]:
+        places = self.contents.streams
+        return [
+            data.AlertData(kind=alert.kind, text=alert.text, stream=places.index(alert.stream))
+            for alert in alerts(self.contents)
+        ]
+
+    def variation(self, one: Variation) -> data.VariationData:
+        stream, method = self.position(one.group)
+        low, high = one.test.interval
+        return data.VariationData(
+            stream=stream,
+            method=method,
+            reference=self.position(one.reference)[1],
+            part=one.part,
+            usual=one.usual,
+            other=one.other,
+            seeds=one.test.seeds,
+            difference=round(one.test.mean, EXACT),
+            low=round(low, EXACT),
+            high=round(high, EXACT),
+            p=round(one.test.p, EXACT),
+            significant=one.test.p < LEVEL,
+        )
 
     def table(self, table: Table) -> data.TableData:
+        """Without columns in which there is nothing."""
         about = [(None, None) if i is None else self.position(self.contents.groups[i]) for i in table.groups]
+        kept = [c for c in range(len(table.columns)) if any(row[c].text for row in table.rows)]
+        rows = [[row[c] for c in kept] for row in table.rows]
         return data.TableData(
             id=table.name,
             title=table.title,
             caption=table.caption,
-            columns=table.columns,
-            rows=[[_text_or_data(cell) for cell in row] for row in table.rows],
-            best=[(i, j) for i, row in enumerate(table.rows) for j, cell in enumerate(row) if cell.best],
+            columns=[table.columns[c] for c in kept],
+            rows=[[_text_or_data(cell) for cell in row] for row in rows],
+            best=[(i, j) for i, row in enumerate(rows) for j, cell in enumerate(row) if cell.best],
             stream=[stream for stream, _ in about],
             method=[method for _, method in about],
         )
@@ -224,6 +265,10 @@ def _today() -> datetime.date:
     if not given.isdecimal():
         return datetime.date.today()
     return datetime.datetime.fromtimestamp(int(given), datetime.UTC).date()
+
+
+def _life(life: Life) -> data.LifeData:
+    return data.LifeData(born=life.born, left=life.left, into=life.into, component=life.component)
 
 
 def _cell_data(cell: Cell) -> data.CellData:

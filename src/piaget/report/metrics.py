@@ -23,12 +23,15 @@ from piaget.scoring.rows import (
     FURTHER,
     LOWER_IS_BETTER,
     MAJORITY,
+    MERGED,
     REMOVAL,
+    REMOVED,
     SCORES,
     STRUCTURE,
 )
 
 DROP = 0.05  # a task reuses a component if its score is worse by more than this share without it
+BORN = "born"  # a component; others are removed or merged
 TASK = ["run", "evaluated"]  # what tells one task of one run from all others
 
 
@@ -237,6 +240,18 @@ def candidates(rows: pd.DataFrame) -> pd.DataFrame:
     return wide.assign(kept=wide["kept"] == 1).rename_axis(columns=None).reset_index()
 
 
+def component_events(rows: pd.DataFrame) -> pd.DataFrame:
+    """What became of components, in the order in which it happened: run, trained, event (born, removed or
+    merged), and of those that went, `component`, the number that it had then, and `into`, that of the one
+    into which it was merged. Those after it have moved up by one place since."""
+    kept = (rows["stage"] == EXPANSION) & (rows["metric"] == "kept") & (rows["value"] == 1)
+    went = rows["metric"].isin([REMOVED, MERGED])
+    lines = rows[kept | (went & rows["component"].notna())]
+    event = lines["metric"].where(lines["metric"] != "kept", BORN)
+    into = lines["value"].where(lines["metric"] == MERGED)
+    return lines[["run", "trained", "component"]].assign(event=event, into=into)
+
+
 def removals(rows: pd.DataFrame) -> pd.DataFrame:
     """Final scores without each component: run, evaluated, component, value, metric, `final`, and `reused`:
     is it worse by more than 5 % of what it is with all of them, on the same samples?
@@ -252,12 +267,16 @@ def removals(rows: pd.DataFrame) -> pd.DataFrame:
     return lines.assign(reused=worse > DROP * (1 + 1e-5) * lines["final"])  # exactly 5 % is not more
 
 
+def needs(rows: pd.DataFrame) -> pd.DataFrame:
+    """How many tasks need each component: run, component, tasks."""
+    counts = removals(rows).groupby(["run", "component"])["reused"].sum()
+    return counts.rename("tasks").reset_index()
+
+
 def reuse(rows: pd.DataFrame) -> pd.DataFrame:
     """How many tasks reuse each component, the most reused first, as in the paper's table: run, rank,
     tasks."""
-    lines = removals(rows)
-    counts = lines.groupby(["run", "component"])["reused"].sum().rename("tasks").reset_index()
-    counts = counts.sort_values(["run", "tasks"], ascending=[True, False])
+    counts = needs(rows).sort_values(["run", "tasks"], ascending=[True, False])
     counts["rank"] = counts.groupby("run").cumcount()
     return counts[["run", "rank", "tasks"]].astype({"tasks": int})
 

@@ -16,7 +16,14 @@ from piaget.report.page_data import ReportData
 from piaget.report.table_data import OwnReportData
 
 SHARED = ["page/basics", "page/frame", "page/charts", "page/tables"]
-SCRIPTS = ["page/view", "page/scores", "page/figures", "page/components", "page/explorer", "page/sections"]
+SCRIPTS = [
+    f"page/{name}"
+    for name in (
+        *("view", "scores", "picking", "look"),
+        *("performance", "curves", "forgetting", "variations", "structures", "components"),
+        *("sliders", "network", "explorer", "sections"),
+    )
+]
 OWN_SCRIPTS = ["table_page/run", "table_page/figures", "table_page/map", "table_page/sections"]
 
 

@@ -37,6 +37,7 @@ class MethodData(TypedDict):
     name: str  # "soft-ordering/er/dynamic"
     algorithm: str  # "Dyn. + Comp.", "Compositional", "Joint", "No Comp.", or one's own
     label: str  # for people, unique in this report: "ER Dyn. + Comp. [adapt_every=10]"
+    words: str  # what its name stands for
 
 
 class ScoreData(TypedDict):
@@ -63,6 +64,15 @@ class CandidateData(TypedDict):
     without: float
     gain: Number  # by how many percent it is better with it
     kept: bool
+
+
+class LifeData(TypedDict):
+    """A component, from the task with which it came to the one after which it went."""
+
+    born: int  # the task's position, or -1
+    left: int | None  # None: it is there in the end
+    into: int | None  # the place, in the run's lives, of the one that it was merged into
+    component: int | None  # its number in the end, if it is there
 
 
 class RunData(TypedDict):
@@ -94,7 +104,7 @@ class RunData(TypedDict):
     # structures[j][c][d]: how much task j uses component c at depth d; empty: nothing to choose
     structures: list[list[list[float]]]
     uses: list[list[float]]  # uses[j][c]: the same, mean over depths, whatever the sign
-    births: list[int]  # of each component: the task with which it came, or -1
+    lives: list[LifeData]  # of all components that ever were, by birth
     threshold: Number  # the relative gain from which on candidates were kept, if that was the rule
     candidates: list[CandidateData]
     reused: list[list[bool]]  # reused[j][c]: is task j worse by more than 5 % without component c?
@@ -111,15 +121,48 @@ class CurveData(TypedDict):
     scores: list[list[Number]]  # scores[j][i]: of the j-th task at epochs[i]
 
 
-class PairData(TypedDict):
-    """Two methods compared on a stream: the paired t-test over seeds, corrected for all pairs of it."""
+class AnswerData(TypedDict):
+    """A question, its answer in a few words, what it rests on in one line, and more of that."""
+
+    question: str
+    tone: str  # "good", "bad", or "open": not decided
+    headline: str
+    basis: str
+    evidence: list[str]
+    links: list[tuple[str, str]]  # the identifier of a place in the page, and what it is
+
+
+class LookData(TypedDict):
+    """What there is to say of a stream at first: of all its runs, whatever is chosen in the page."""
+
+    stream: int
+    answers: list[AnswerData]
+    limits: str  # what tests over so few seeds can tell; may be empty
+
+
+class AlertData(TypedDict):
+    """What must be known before any number."""
+
+    kind: str  # "diverged", "unfinished", "at chance level"
+    text: str
+    stream: int
+
+
+class VariationData(TypedDict):
+    """A method that differs from a reference in one part, compared with it over seeds."""
 
     stream: int
     method: int
-    other: int
+    reference: int  # a method, too
+    part: str
+    usual: str  # what the reference has there
+    other: str
     seeds: int
+    difference: float  # above 0: better than the reference
+    low: float  # of the interval of 95 %
+    high: float
     p: float
-    significant: bool  # at 5 %
+    significant: bool  # at 5 %, corrected
 
 
 class TableData(TypedDict):
@@ -190,6 +233,9 @@ class ReportData(TypedDict):
     version: str
     command: str  # that made the report
     notes: list[str]  # what is missing, and why
+    alerts: list[AlertData]
+    overall: str  # of several streams: which method is best how often
+    looks: list[LookData]
     total_time: str  # of all runs; empty, if it is not known
     most_memory: str
     streams: list[StreamData]
@@ -197,7 +243,7 @@ class ReportData(TypedDict):
     scores: list[ScoreData]  # the further ones that some run has
     runs: list[RunData]
     curves: list[CurveData]
-    pairs: list[PairData]
+    variations: list[VariationData]
     tables: list[TableData]
     explorers: list[ExplorerData]
     paper: list[tuple[int, int, float, float]]  # stream, method, mean and standard error of final scores

@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import optimize, stats
 
 from piaget.lab.final_table import mean_and_error
 
 ENOUGH = 5  # seeds, to say anything beside the paper's numbers
 LEVEL = 0.05
+LEAST = 3  # seeds, for a test
+POWER = 0.8
 FEW = 12  # differences of which all signs are tried
 
 
@@ -47,32 +49,43 @@ def verdict(
 
 
 @dataclass(frozen=True)
-class Paired:
-    """Two methods on the same seeds: the mean difference, its standard error, and two-sided p-values of the
-    paired t-test and of Wilcoxon's signed-rank test; `p` is the former, by Holm's method for all pairs."""
+class Tested:
+    """A mean over seeds against 0, such as of differences between two methods on the same seeds: its standard
+    error, and two-sided p-values of the t-test and of Wilcoxon's signed-rank test; `p` is the former, by
+    Holm's method if it is one of several."""
 
     seeds: int
-    difference: float
+    mean: float
     error: float
     t_test: float
     wilcoxon: float
     p: float = math.nan
 
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Of 95 %, by the t-distribution; for this mean alone, not corrected for others."""
+        half = float(stats.t.ppf(1 - LEVEL / 2, self.seeds - 1)) * self.error
+        return self.mean - half, self.mean + half
 
-def paired(ours: dict[int, float], theirs: dict[int, float]) -> Paired | None:
-    """None with fewer than three common seeds with numbers."""
-    differences = [ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())]
-    differences = [difference for difference in differences if math.isfinite(difference)]
-    if len(differences) < 3:
+
+def paired(ours: dict[int, float], theirs: dict[int, float]) -> Tested | None:
+    """Of the first method minus the second; None with fewer than three common seeds with numbers."""
+    return tested([ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())])
+
+
+def tested(values: Sequence[float]) -> Tested | None:
+    """One number a seed, against 0; None with fewer than three that are numbers."""
+    finite = [value for value in values if math.isfinite(value)]
+    if len(finite) < LEAST:
         return None
-    mean, error = mean_and_error(differences)
-    if error == 0:  # the same difference everywhere: no test is defined
+    mean, error = mean_and_error(finite)
+    if error == 0:  # the same everywhere: no test is defined
         certain = float(mean == 0)
-        return Paired(len(differences), mean, error, certain, certain)
+        return Tested(len(finite), mean, error, certain, certain, certain)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # differences that are nearly all the same
-        t_test, wilcoxon = stats.ttest_1samp(differences, 0.0), signed_rank(differences)
-    return Paired(len(differences), mean, error, float(t_test.pvalue), wilcoxon)
+        warnings.simplefilter("ignore", RuntimeWarning)  # numbers that are nearly all the same
+        t_test, wilcoxon = float(stats.ttest_1samp(finite, 0.0).pvalue), signed_rank(finite)
+    return Tested(len(finite), mean, error, t_test, wilcoxon, t_test)
 
 
 def signed_rank(differences: Sequence[float]) -> float:
@@ -85,6 +98,27 @@ def signed_rank(differences: Sequence[float]) -> float:
     positive = np.arange(2 ** len(signed))[:, None] >> np.arange(len(signed)) & 1  # (2^n, n): who is
     sums, seen = positive @ ranks, ranks[signed > 0].sum()
     return min(1.0, 2 * min(float((sums <= seen).mean()), float((sums >= seen).mean())))
+
+
+def least_signed_rank(seeds: int) -> float:
+    """The least p-value that Wilcoxon's signed-rank test can reach: all differences have the same sign."""
+    return min(1.0, 2.0 ** (1 - seeds))
+
+
+def detectable(seeds: int, tests: int = 1) -> float:
+    """The mean, in standard deviations over seeds, that the two-sided t-test finds with a probability of
+    80 %, at 5 % divided by the number of tests (what Holm's method asks of the smallest p-value)."""
+    free, level = seeds - 1, LEVEL / max(tests, 1)
+    bound = float(stats.t.ppf(1 - level / 2, free))
+
+    def missing(effect: float) -> float:
+        found = stats.nct.sf(bound, free, effect * math.sqrt(seeds))
+        return POWER - float(found)
+
+    highest = 2.0
+    while missing(highest) > 0:
+        highest *= 2
+    return float(optimize.brentq(missing, 0.0, highest, xtol=1e-6))
 
 
 def holm(values: Sequence[float]) -> list[float]:

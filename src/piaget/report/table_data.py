@@ -47,6 +47,19 @@ class OwnGroupData(TypedDict):
     scores: dict[str, GroupScoreData]  # by metric
 
 
+class ClassData(TypedDict):
+    """A class, on the test rows of all groups together. `answered`: rows that are said to be of it."""
+
+    name: str
+    rows: int
+    answered: int
+    precision: Number
+    recall: Number
+    f1: Number
+    auc: Number  # the class against all others
+    weight: float  # by which classes are answered
+
+
 class BinData(TypedDict):
     """Rows with about the same probability: what was predicted, and how often it was so."""
 
@@ -116,6 +129,7 @@ class OwnRunData(TypedDict):
     metrics: list[MetricData]  # the first one decides
     models: list[ModelData]  # piaget last
     groups: list[OwnGroupData]
+    classes: list[ClassData]  # none of a regression
     bins: list[BinData]
     calibration_error: Number
     coverage: list[CoverageData]

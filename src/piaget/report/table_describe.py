@@ -21,7 +21,7 @@ from piaget.prior_learner import PriorLearner
 from piaget.report import table_data as data
 from piaget.report.reading import ReportedRun
 from piaget.report.table_map import map_of
-from piaget.scoring.rows import ARRIVAL, EXPLAINED, LOWER_IS_BETTER, USUALLY, Row
+from piaget.scoring.rows import ARRIVAL, BY_CLASS, EXPLAINED, LOWER_IS_BETTER, USUALLY, Row
 from piaget.scoring.worth import NAMES, best_simple, is_it_worth_it, simple_scores
 
 EXACT = 6  # digits that are kept
@@ -47,6 +47,7 @@ _SUMMARY: dict[str, Any] = {
     "groups": list[dict[str, Any]],
     "reliability": list[dict[str, float]],
     "simple": dict[str, str],
+    "classes": list[dict[str, Any]] | None,  # an older version had none
 }
 
 
@@ -120,6 +121,7 @@ def describe(run: ReportedRun) -> data.OwnRunData:
         metrics=metrics,
         models=_models(found, metrics),
         groups=groups,
+        classes=[_class(one) for one in found.get("classes") or []],
         bins=[_bin(one) for one in found["reliability"]],
         calibration_error=_last(rows, "calibration error"),
         coverage=_coverage(found, rows),
@@ -181,6 +183,7 @@ def _metrics(found: Mapping[str, Any], rows: Sequence[Row]) -> list[data.MetricD
     """Those that there are scores of; the run's own one first."""
     keys = [key for key in found["means"] if key in WORDS and _means(found, key).get("piaget") is not None]
     keys.sort(key=lambda key: key != found["metric"])
+    weighted = any(one.get("weight") != 1 for one in found.get("classes") or ())
     return [
         data.MetricData(
             key=key,
@@ -189,7 +192,8 @@ def _metrics(found: Mapping[str, Any], rows: Sequence[Row]) -> list[data.MetricD
             higher_is_better=key not in LOWER_IS_BETTER,
             words=WORDS[key],
             best=best_simple(key, simple_scores(rows, key)),
-            verdict=is_it_worth_it(rows, key),
+            # Where classes have weights, most rows right is not what answers aim at.
+            verdict=None if weighted and key == "accuracy" else is_it_worth_it(rows, key),
         )
         for key in keys
     ]
@@ -232,6 +236,20 @@ def _score(scores: Mapping[str, float], metric: data.MetricData) -> data.GroupSc
     gain = None if ours is None or simple is None else round(sign * (ours - simple), EXACT)
     majority = _finite(scores.get("majority"))
     return data.GroupScoreData(piaget=ours, simple=simple, majority=majority, gain=gain)
+
+
+def _class(one: Mapping[str, Any]) -> data.ClassData:
+    precision, recall, f1, area = (_finite(one.get(name)) for name in BY_CLASS)
+    return data.ClassData(
+        name=str(one["label"]),
+        rows=int(one["rows"]),
+        answered=int(one["answered"]),
+        precision=precision,
+        recall=recall,
+        f1=f1,
+        auc=area,
+        weight=round(float(one["weight"]), EXACT),
+    )
 
 
 def _finite(value: Any) -> float | None:

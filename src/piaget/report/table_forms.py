@@ -14,6 +14,8 @@ def own_tables(report: OwnReportData) -> list[Table]:
     made = []
     for run in report["runs"]:
         of, suffix = (f", {run['name']}", f" {run['name']}") if several else ("", "")
+        if run["classes"]:
+            made.append(_classes(run, f"classes{suffix}", of))
         if run["metrics"]:
             made += [_models(run, f"models{suffix}", of), _groups(run, f"groups{suffix}", of)]
     return made
@@ -43,6 +45,18 @@ def _groups(run: OwnRunData, name: str, of: str) -> Table:
         cells = [number(math.nan if size is None else size, digits=0) for size in sizes]
         values = (scores["piaget"], scores["simple"], scores["gain"])
         table.add(None, group["name"], *cells, *(_cell(value, metric) for value in values))
+    return table
+
+
+def _classes(run: OwnRunData, name: str, of: str) -> Table:
+    columns = [run["target"], "rows", "answered", "precision", "recall", "F1", "AUC", "weight"]
+    caption = "Test rows of all groups together; each class against all others."
+    table = Table(name, f"Classes{of}", caption, columns)
+    for one in run["classes"]:
+        counts = [number(size, digits=0) for size in (one["rows"], one["answered"])]
+        scores = (one["precision"], one["recall"], one["f1"], one["auc"], one["weight"])
+        cells = [number(math.nan if value is None else value, digits=3) for value in scores]
+        table.add(None, one["name"], *counts, *cells)
     return table
 
 

@@ -10,6 +10,7 @@ from piaget.lab.final_table import DIGITS, mean_and_error
 from piaget.lab.progress import duration
 from piaget.paper.results import component_numbers
 from piaget.report import metrics
+from piaget.report.ablation import ablation
 from piaget.report.claim_table import claims
 from piaget.report.contents import Contents
 from piaget.report.forms import Cell, Table, mark_best, number, share_of
@@ -282,7 +283,7 @@ def differences(contents: Contents) -> Table:
     for ours, theirs, test in contents.differences:
         cells = [
             number(test.seeds, digits=0),
-            number(test.difference, test.error, ours.digits),
+            number(test.mean, test.error, ours.digits),
             replace(number(test.p, digits=4), best=test.p < LEVEL),
             number(test.wilcoxon, digits=4),
         ]
@@ -332,6 +333,7 @@ TABLES: tuple[Callable[[Contents], Table], ...] = (
     compositionality,
     ratios,
     differences,
+    ablation,
     claims,
     cost,
 )

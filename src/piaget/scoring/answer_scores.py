@@ -10,20 +10,51 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from piaget.data.class_weight import chosen
 from piaget.data.plain import is_number, plain
 from piaget.errors import SettingError
 from piaget.method.objective import auc
+from piaget.scoring.rows import BY_CLASS
 
 SMALLEST = 1e-12  # probability that is counted, in log-loss
 BINS = 10
 
 
-def class_scores(p: Tensor, y: Tensor) -> dict[str, float]:
-    """Of probabilities (n, classes) and class numbers (n,). AUC: of two classes, if both occur."""
+def class_scores(p: Tensor, y: Tensor, weights: Tensor | None = None) -> dict[str, float]:
+    """Of probabilities (n, classes) and class numbers (n,). AUC: of two classes, if both occur.
+    weights: of classes, (classes,), by which a class is answered: accuracy depends on them."""
     right = p[torch.arange(len(y)), y].double().clamp(min=SMALLEST)
-    scores = {"accuracy": float((p.argmax(1) == y).double().mean()), "loss": float(-right.log().mean())}
+    said = chosen(p, weights)
+    scores = {"accuracy": float((said == y).double().mean()), "loss": float(-right.log().mean())}
     area = auc(p[:, 1].double(), y) if p.shape[1] == 2 else None
     return scores if area is None else scores | {"auc": area}
+
+
+class ClassScores(NamedTuple):
+    """Of one class. None: there is nothing to divide by."""
+
+    rows: int  # that are of the class
+    answered: int  # that are said to be
+    precision: float | None  # the share of those said to be of the class that are
+    recall: float | None  # the share of those of the class that are said to be
+    f1: float | None  # the harmonic mean of both
+    auc: float | None  # the class against all others
+
+    def found(self) -> dict[str, float]:
+        """Those scores that there are."""
+        return {name: value for name in BY_CLASS if (value := getattr(self, name)) is not None}
+
+
+def scores_by_class(p: Tensor, y: Tensor, weights: Tensor | None = None) -> list[ClassScores]:
+    """Of probabilities (n, classes) and class numbers (n,), each class against all others."""
+    said, found = chosen(p, weights), []
+    for c in range(p.shape[1]):
+        rows, answered, both = (int(n.sum()) for n in (y == c, said == c, (y == c) & (said == c)))
+        precision, recall = (both / n if n else None for n in (answered, rows))
+        f1 = 2 * both / (rows + answered) if rows + answered else None
+        area = auc(p[:, c].double(), (y == c).long())
+        found.append(ClassScores(rows, answered, precision, recall, f1, area))
+    return found
 
 
 def value_scores(mean: Tensor, y: Tensor) -> dict[str, float]:
@@ -78,6 +109,14 @@ class Answers:
     probabilities: Tensor | None = None
     mean: Tensor | None = None
     deviation: Tensor | None = None
+    weights: Tensor | None = None  # (classes,): by which a class is answered
+
+    @property
+    def classes(self) -> Tensor:
+        """(n,): the numbers of the classes that are answered."""
+        if self.probabilities is None:
+            raise SettingError("the tasks are regressions: they have values, no probabilities (interval)")
+        return chosen(self.probabilities, self.weights)
 
     @property
     def values(self) -> Tensor:
@@ -98,8 +137,14 @@ class Answers:
         return (
             value_scores(self.values, y)
             if self.probabilities is None
-            else class_scores(self.probabilities, y)
+            else class_scores(self.probabilities, y, self.weights)
         )
+
+    def by_class(self, y: Tensor) -> list[ClassScores]:
+        """Of each class, by class numbers y (n,)."""
+        if self.probabilities is None:
+            raise SettingError("the tasks are regressions: they have no scores by class")
+        return scores_by_class(self.probabilities, y, self.weights)
 
 
 def quantile(level: Any) -> float:

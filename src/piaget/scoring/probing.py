@@ -285,7 +285,7 @@ class Work:
         self.sizes = [len(task.test or task.validation or task.train) for task in self.tasks]
         self._samples = [_a_sample(learner, task) for task in self.tasks]
         evaluations = [size * a_pass for size, (a_pass, *_) in zip(self.sizes, self._samples, strict=True)]
-        evaluated = (sum(evaluations[:n]) for n in range(settings.initial_tasks, len(self.tasks) + 1))
+        evaluated = list(itertools.accumulate(evaluations))[settings.initial_tasks - 1 :]
         batch = settings.batch_size or max(self.sizes, default=0)
         a_pass = max((a_pass for a_pass, *_ in self._samples), default=0)
         self.run = state.steps * (3 * batch * a_pass + STEP) + sum(evaluated)  # a step: forward and back

@@ -39,7 +39,7 @@ class Row(TypedDict):
 COLUMNS = tuple(Row.__annotations__)
 
 # Stages of rows that are not written while a task is learned.
-EXPANSION, EVALUATION = "expansion", "evaluation"
+EXPANSION, REDUCTION, EVALUATION = "expansion", "reduction", "evaluation"
 REMOVAL, STRUCTURE, CONSISTENCY = "removal", "structure", "consistency"
 TRIAL, ARRIVAL = "trial", "arrival"  # a task that is not learned; rows before they are learned
 
@@ -55,6 +55,15 @@ LOWER_IS_BETTER = ("rmse", "loss", "calibration error")
 # Accuracy on test data of always answering the most frequent training class: once, when the task was learned.
 MAJORITY = "majority"
 
+# Which epoch of the task a stage went back to when it ended.
+BEST_EPOCH = "best epoch"
+# How much of an adaptation was taken over, from 0 to 1, where that is judged.
+ADAPTED = "adapted share"
+
+# A component went, whose number is in its column, and those after it moved up by one place. The value is the
+# largest rise of a task's loss on stored samples, since the task was learned; or into which it was merged.
+REMOVED, MERGED, RISE = "component removed", "component merged", "rise by merging"
+
 # Of a new task's rows: log-density of a row by what other tasks have taught, and what is usual among these.
 EXPLAINED, USUALLY = "explained", "usually explained"
 # Models that a score is compared with, and what they are called. "alone" and the next ones are linear.
@@ -66,6 +75,9 @@ SIMPLE = {
     "boosting": "boosted trees, with the group as a feature",
 }
 
+# Scores of one class against all others: "recall of yes".
+BY_CLASS = ("precision", "recall", "f1", "auc")
+
 # All metrics but those that an adaptation of one's own counts. `{}` stands for a score.
 METRICS = (
     *SCORES,
@@ -73,10 +85,15 @@ METRICS = (
     "loss",  # mean cross-entropy (natural logarithm), or squared error of scaled targets
     MAJORITY,
     "stopped",  # a stage ended early: how many of its epochs were left out
+    BEST_EPOCH,
+    ADAPTED,
     "components",  # how many there are
     "{} with candidate",  # a component on trial: validation scores with it ...
     "{} without candidate",  # ... and without it
     "kept",  # 1: it was kept
+    REMOVED,
+    MERGED,
+    RISE,
     "weight",  # of a component at a depth, in a task's structure
     "{} without component",  # the task's score with a component's weight set to 0
     "samples",  # it is of so many test samples, where not of all ...
@@ -88,6 +105,7 @@ METRICS = (
     EXPLAINED,
     USUALLY,
     *(f"{{}} by {model}" for model in SIMPLE),  # the score of a simple model, beside a learner's
+    *(f"{score} of {{}}" for score in BY_CLASS),  # here, it stands for a class
 )
 
 

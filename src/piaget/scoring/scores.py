@@ -61,9 +61,10 @@ class TaskNetwork:
 
     def outputs(self, x: Tensor) -> Tensor:
         """The task's output columns (n, columns)."""
-        return self.outputs_of_encoded(self._encode(x))
+        return self.outputs_of_encoded(self.encode(x))
 
-    def _encode(self, x: Tensor) -> Tensor:
+    def encode(self, x: Tensor) -> Tensor:
+        """Inputs (n, *shape) as they enter depth 0."""
         model = self.settings.model
         with torch.no_grad():
             return model.encode(self.state.params(self.record, model).encoder, x)
@@ -85,12 +86,12 @@ class TaskNetwork:
     def encoded(self, split: Split) -> Encoded:
         """A split of the task, ready for the first depth."""
         x, y = tensors(self.settings, split, self.record.scaling)
-        return Encoded(self._encode(x), y)
+        return Encoded(self.encode(x), y)
 
-    def scores(self, data: Encoded) -> dict[str, float]:
+    def scores(self, data: Encoded, components: int | None = None) -> dict[str, float]:
         """The task's score, in the user's units, and its loss; of a binary task with samples of both classes,
-        the area under the ROC curve, too."""
-        out = self.outputs_of_encoded(data.h)
+        the area under the ROC curve, too. `components`: with only the first so many of them."""
+        out = self.outputs_of_encoded(data.h, components)
         scores = self._scores(out, data.y)
         area = objective.auc(out[:, 0], data.y) if self.record.kind == "binary" else None
         return scores if area is None else scores | {"auc": area}
@@ -99,11 +100,15 @@ class TaskNetwork:
         """The score of outputs as the decoder gives them, (n, columns)."""
         return self._scores(self._own(out), y)[objective.metric_name(self.record.kind)]
 
-    def _scores(self, out: Tensor, y: Tensor) -> dict[str, float]:
+    def losses(self, out: Tensor, y: Tensor) -> Tensor:
+        """The loss of each sample (n,), from the task's outputs (n, columns)."""
         record, width = self.record, out.shape[1]
         targets = objective.targets(record.kind, y, width, out.dtype)
         form = objective.output_form(record.kind, record.classes, width)
-        losses = objective.sample_losses(out, targets, map_tree(lambda t: t.to(out.device), form))
+        return objective.sample_losses(out, targets, map_tree(lambda t: t.to(out.device), form))
+
+    def _scores(self, out: Tensor, y: Tensor) -> dict[str, float]:
+        record, losses = self.record, self.losses(out, y)
         score = objective.score(record.kind, out, y) * record.scaling.spread
         scores = {objective.metric_name(record.kind): score, "loss": float(losses.mean())}
         if not all(map(math.isfinite, scores.values())):

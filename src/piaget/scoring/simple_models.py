@@ -50,21 +50,24 @@ class GroupRows:
 Groups = Mapping[str, GroupRows]
 
 
-def compared(groups: Groups, classes: int) -> dict[str, dict[str, dict[str, float]]]:
-    """Scores of the simple models on test rows: {model: {group: {metric: value}}}. classes: 0 of values."""
+def compared(
+    groups: Groups, classes: int, weights: Tensor | None = None
+) -> dict[str, dict[str, dict[str, float]]]:
+    """Scores of the simple models on test rows: {model: {group: {metric: value}}}. classes: 0 of values.
+    weights: of classes, by which they answer, too."""
     answered = {"majority": _majority(groups, classes)}
     for model in ("alone", "pooled", "interactions"):
         answered[model] = _linear(model, groups, classes)
     if importlib.util.find_spec("sklearn") is not None:
         answered["boosting"] = _boosting(groups, classes)
     return {
-        model: {name: _scored(said[name], groups[name].test.y, classes) for name in groups}
+        model: {name: _scored(said[name], groups[name].test.y, classes, weights) for name in groups}
         for model, said in answered.items()
     }
 
 
-def _scored(said: Tensor, y: Tensor, classes: int) -> dict[str, float]:
-    return class_scores(said, y) if classes else value_scores(said, y)
+def _scored(said: Tensor, y: Tensor, classes: int, weights: Tensor | None) -> dict[str, float]:
+    return class_scores(said, y, weights) if classes else value_scores(said, y)
 
 
 def _majority(groups: Groups, classes: int) -> dict[str, Tensor]:

@@ -12,8 +12,10 @@ from piaget.knowledge.state import State, TaskRecord
 from piaget.method import objective
 from piaget.method.choices import WHOLE, check_number
 from piaget.method.expansion import Evidence
+from piaget.method.optimizer import ValidationScores
+from piaget.method.reduction import Change
 from piaget.method.settings import Settings
-from piaget.scoring.rows import EXPANSION, MAJORITY, Row
+from piaget.scoring.rows import EXPANSION, MAJORITY, MERGED, REDUCTION, REMOVED, RISE, Row
 from piaget.scoring.scores import Encoded, TaskNetwork
 
 KEPT = 2**29  # bytes of encoded test data kept while a task is learned
@@ -55,6 +57,11 @@ def diverged(settings: Settings, task: str, stage: str, epoch: int, error: NotFi
     return Diverged(text, task, stage, epoch, settings.seed)
 
 
+def _gain(task: Task, score: float) -> float:
+    """A task's score, more being better."""
+    return -score / task.scaling.spread if task.kind == "regression" else score
+
+
 class Watch:
     """Evaluates a learner while it learns, and collects the rows."""
 
@@ -76,6 +83,7 @@ class Watch:
             self._check(task)
         self.rows: list[Row] = []
         self._kept: dict[tuple[str, str], Encoded] = {}  # of tasks whose encoder does not change any more
+        self._kept_bytes = 0
 
     def _check(self, task: Task) -> None:
         """Is it the task that was learned?"""
@@ -132,11 +140,22 @@ class Watch:
 
     def gain(self, tasks: Sequence[Task]) -> float:
         """The validation score of the tasks being learned, more being better."""
-        gains = []
-        for task in tasks:
-            score = self.mean_score([task], "validation")
-            gains.append(-score / task.scaling.spread if task.kind == "regression" else score)
-        return statistics.fmean(gains)
+        return statistics.fmean(_gain(task, self.mean_score([task], "validation")) for task in tasks)
+
+    def validated(self, task: Task) -> ValidationScores:
+        """What validation data says of a task that is being learned. With a component on trial, the mean over
+        the passes in which batches are used: so with it and with it hidden, as whether it is kept is open."""
+        record, progress = self.state.records[task.name], self.state.progress
+        assert progress is not None
+        assert task.validation is not None
+        passes = self.settings.algorithm.expansion.passes if progress.candidate else (False,)
+        data = self._encoded(task.name, record, "validation", task.validation)
+        scores = [self._network(record).scores(data, self.state.k - hide) for hide in passes]
+        metric = objective.metric_name(task.kind)
+        return ValidationScores(
+            statistics.fmean(_gain(task, each[metric]) for each in scores),
+            statistics.fmean(each["loss"] for each in scores),
+        )
 
     # --- rows ---------------------------------------------------------------------------------------
 
@@ -167,6 +186,14 @@ class Watch:
         epoch, name = len(self.settings.stages()), record.name
         for metric, value in values.items():
             self.add(name, epoch, EXPANSION, metric, value, name, "validation", self.state.k - 1)
+
+    def reductions(self, trained: str, done: Sequence[tuple[float, Change]]) -> None:
+        """The rows about components that were removed or merged."""
+        for rise, change in done:
+            values = {REMOVED: rise} if change.into is None else {MERGED: float(change.into), RISE: rise}
+            for metric, value in values.items():
+                epoch = len(self.settings.stages())
+                self.add(trained, epoch, REDUCTION, metric, value, component=change.component)
 
     def majorities(self, stage: str, epoch: int, trained: str, tasks: Sequence[Task]) -> None:
         """What the most frequent class alone would score, of tasks just learned: later, their training data
@@ -226,7 +253,7 @@ class Watch:
         busy = self.state.progress.tasks if self.state.progress is not None else []
         encoder, goes_on = self.settings.encoder, "past encoder" in self.settings.past_roles
         constant = not encoder.learns or (not encoder.shared and not goes_on and name not in busy)
-        size = sum(e.h.numel() * e.h.element_size() for e in [*self._kept.values(), encoded])
+        size = self._kept_bytes + encoded.h.numel() * encoded.h.element_size()
         if constant and size <= KEPT:
-            self._kept[name, split] = encoded
+            self._kept[name, split], self._kept_bytes = encoded, size
         return encoded

@@ -8,6 +8,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from piaget.errors import SettingError
 from piaget.scoring.rows import LOWER_IS_BETTER, MAJORITY, SIMPLE, Row
 
 SURE = 2.0  # standard errors
@@ -18,6 +19,16 @@ CHOICES = {
     "regression": ("rmse", "r2"),
 }
 Scores = Mapping[str, float]  # of groups
+
+
+def check_metric(
+    metric: str | None, kind: str | None, more: Sequence[str] = (), what: str = "metric="
+) -> None:
+    """Raises an error if it is no score of tasks of this kind (None: of any)."""
+    known = (*(CHOICES[kind] if kind is not None else NAMES), *more)
+    if metric is not None and metric not in known:
+        of = f" for a {kind} target" if kind is not None else ""
+        raise SettingError(f"{what}{metric}: expected {', '.join(dict.fromkeys(known))}{of}")
 
 
 @dataclass(frozen=True)

@@ -15,16 +15,29 @@ from piaget.streams.catalog import STREAMS, Named
 if TYPE_CHECKING:
     from piaget.data.tasks import Stream
     from piaget.streams.array_stream import from_arrays as from_arrays, from_datasets as from_datasets
+    from piaget.streams.avalanche_stream import from_avalanche as from_avalanche
     from piaget.streams.folder_stream import from_folder as from_folder
+    from piaget.streams.huggingface_stream import from_huggingface as from_huggingface
     from piaget.streams.table_stream import from_table as from_table
 
-__all__ = ["STREAMS", "from_arrays", "from_datasets", "from_folder", "from_table", "stream"]
 _MODULE_OF = {
     "from_arrays": "array_stream",
+    "from_avalanche": "avalanche_stream",
     "from_datasets": "array_stream",
     "from_folder": "folder_stream",
+    "from_huggingface": "huggingface_stream",
     "from_table": "table_stream",
 }
+__all__ = [
+    "STREAMS",
+    "from_arrays",
+    "from_avalanche",
+    "from_datasets",
+    "from_folder",
+    "from_huggingface",
+    "from_table",
+    "stream",
+]
 
 
 def __getattr__(name: str) -> Any:

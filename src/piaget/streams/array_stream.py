@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,8 @@ from piaget.data.columns import as_text
 from piaget.data.plain import Fractions, check_seed, plain
 from piaget.data.tasks import Kind, Task, scaled_alike
 from piaget.errors import DataError, SettingError, TaskError
-from piaget.streams.folder_stream import channels_first
 from piaget.streams.lazy import LazyStream, MadeStream
+from piaget.streams.picture_files import channels_first
 
 # --- arrays ---------------------------------------------------------------------------------------------
 
@@ -138,9 +139,9 @@ def from_datasets(
 ) -> LazyStream:
     """One task for each torch Dataset of samples (input, target), or pair or triple of such data sets.
 
-    A pair is (training, test), a triple (training, validation, test); a single data set is divided at
-    random by `fractions`. Inputs are tensors, arrays, or pictures; bytes are divided by `divisor` (255),
-    other numbers standardised, unless `scale` is False (see `Task.from_arrays`).
+    A pair is (training, test), a triple (training, validation, test), of which the last two may be None; a
+    single data set is divided at random by `fractions`. Inputs are tensors, arrays, or pictures; bytes are
+    divided by `divisor` (255), other numbers standardised, unless `scale` is False (see `Task.from_arrays`).
     A data set is read when its task is first asked for, and then kept.
 
     Raises `SettingError` or `DataError`, if data sets are none, or do not fit.
@@ -174,18 +175,27 @@ def _from_sets(task: str, given: Any, divisor: float | None, **options: Any) -> 
     sets = list(given) if isinstance(given, tuple | list) else [given]
     if not 1 <= len(sets) <= 3:
         raise TaskError(f"task {task!r}: {len(sets)} data sets; expected one, two or three")
-    read = [_samples(task, one) for one in sets]
+    x, y = samples(task, sets[0])
     rest: dict[str, Any] = {}
-    if len(read) > 1:
-        rest = {"test": read[-1], "validation": read[1] if len(read) == 3 else None}
-    if divisor is None and _array("inputs", read[0][0]).dtype == np.uint8:
+    if len(sets) > 1:
+        named = {"test": sets[-1], "validation": sets[1] if len(sets) == 3 else None}
+        rest = {part: None if one is None else samples(task, one) for part, one in named.items()}
+    if divisor is None and _array("inputs", x).dtype == np.uint8:
         divisor = 255
-    x, y = read[0]
     return Task.from_arrays(task, x, y, divisor=divisor, **rest, **options)
 
 
-def _samples(task: str, dataset: Any) -> tuple[Any, Any]:
+@dataclass(frozen=True)
+class ReadLater:
+    """A data set that is read at once, when its task is asked for: inputs (n, *shape) and targets (n,)."""
+
+    read: Callable[[], tuple[Any, Any]]
+
+
+def samples(task: str, dataset: Any) -> tuple[Any, Any]:
     """All inputs (n, *shape) and all targets (n,) of a data set."""
+    if isinstance(dataset, ReadLater):
+        return dataset.read()
     if isinstance(dataset, torch.utils.data.TensorDataset) and len(dataset.tensors) == 2:
         return dataset.tensors[0], dataset.tensors[1].reshape(len(dataset), -1).squeeze(1)
     pairs = dataset if isinstance(dataset, torch.utils.data.IterableDataset) else _indexed(task, dataset)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,14 +23,27 @@ class Named:
     name: str
     what: str
     tasks: int
-    maker: str  # a function of named.py: (name, seed, data_dir, **options) -> stream
+    maker: str  # a function of `module`: (name, seed, data_dir, **options) -> stream
     sources: tuple[Source, ...] = ()  # none: it comes with the package
+    module: str = "named"
 
     @property
     def make(self) -> Callable[..., LazyStream]:
-        from piaget.streams import named  # with all that it needs: not for a mere list
+        # With all that it needs: not for a mere list.
+        return getattr(importlib.import_module(f"piaget.streams.{self.module}"), self.maker)
 
-        return getattr(named, self.maker)
+
+def _standard() -> Iterator[Named]:
+    """Those of other papers."""
+    for source in (sources.MNIST, sources.FASHION):
+        for way, tasks, what in (
+            ("split", 5, f"two classes of {source.name} after the other, in their order"),
+            ("permuted", 10, f"all of {source.name}, its pixels in another order each task"),
+            ("rotated", 10, f"all of {source.name}, turned by another angle each task"),
+        ):
+            yield Named(f"{way}-{source.name}", what, tasks, way, (source,), "standard")
+    what = "ten classes of pictures after the other, in their order"
+    yield Named("split-cifar100", what, 10, "split", (sources.CIFAR100,), "standard")
 
 
 _BIRDS_AND_DIGITS = (sources.MNIST, sources.FASHION, sources.CUB)
@@ -43,6 +57,7 @@ STREAMS = {
             for held, last in HELD_OUT.items()
         ),
         Named("digits", "pairs of digits of 8 x 8 pixels: small and real", 10, "digits"),
+        Named("grids", "glyphs in four cells: combinations of known factors, of any number", 120, "grids"),
         Named("landmine", "mines or clutter in a field", 29, "landmine", (sources.LANDMINE,)),
         Named("schools", "exam scores of a school's students", 139, "schools", (sources.SCHOOLS,)),
         Named("fera", "an action unit of a person's face", 21, "fera", (sources.FERA,)),
@@ -53,5 +68,6 @@ STREAMS = {
         Named("omniglot", "the characters of an alphabet", 50, "omniglot", (sources.OMNIGLOT,)),
         Named("combined", "mnist, fashion and cub, shuffled", 40, "combined", _BIRDS_AND_DIGITS),
         Named("pixel-mnist", "from coordinates to ink in a 4", 10, "pixel_mnist", (sources.MNIST,)),
+        *_standard(),
     )
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +11,20 @@ import torch
 
 from piaget.data.encoding import Encoding, Scaling
 from piaget.data.plain import Fractions, check_count, check_fractions
-from piaget.data.tasks import Kind, Split, Task
+from piaget.data.tasks import Kind, Split, Task, split_rows
 from piaget.errors import SettingError, TaskError
 
 Rows = np.ndarray  # row numbers
+PARTS = ("train", "validation", "test")
 MOST_TASKS = 100_000  # drawn from classes that may be used again
+
+
+def check_tasks(tasks: int | None) -> int:
+    """How many tasks there are to be, where there may be any number."""
+    tasks = check_count("tasks", tasks)
+    if tasks > MOST_TASKS:
+        raise SettingError(f"tasks={tasks}; expected at most {MOST_TASKS:,}")
+    return tasks
 
 
 def draw_classes(
@@ -29,10 +38,7 @@ def draw_classes(
     if per_task < 2 or per_task > classes:
         raise SettingError(f"{per_task} classes a task; expected 2 to {classes}")
     if reuse:
-        tasks = check_count("tasks", tasks)
-        if tasks > MOST_TASKS:
-            raise SettingError(f"tasks={tasks}; expected at most {MOST_TASKS:,}")
-        return [rng.choice(classes, per_task, replace=False).tolist() for _ in range(tasks)]
+        return [rng.choice(classes, per_task, replace=False).tolist() for _ in range(check_tasks(tasks))]
     most = classes // per_task
     tasks = most if tasks is None else check_count("tasks", tasks)
     if tasks > most:
@@ -79,6 +85,34 @@ def unusable(y: np.ndarray, parts: tuple[Rows, Rows, Rows], fractions: Fractions
     if y.dtype.kind != "f" and len(np.unique(y[parts[0]])) <= y.max():
         return f"a class has too few of its {len(y)} samples: none is left for training"
     return None
+
+
+def rest_divided(
+    rows: Mapping[str, Rows], y: Mapping[str, np.ndarray], values: bool, fractions: Fractions, seed: int
+) -> dict[str, tuple[str, Rows]] | str:
+    """The rows of one task in each part of a data set, with parts that are not there cut from training.
+
+    rows, y: by part, rows of the task, and labels (or `values`) of all rows. Returned: the rows of each part
+    of the task, and the part of the data set that they are of; or why it is no task. What is cut off is in
+    proportion to `fractions`, every class alike.
+    """
+    there = {part: found for part, found in rows.items() if part == "train" or len(found)}
+    mine = y["train"][there["train"]]
+    number = np.zeros(len(mine)) if values else np.unique(mine, return_inverse=True)[1]
+    wanted = [
+        0.0 if part in there and part != "train" else share
+        for part, share in zip(PARTS, fractions, strict=True)
+    ]
+    shares = (wanted[0] / sum(wanted), wanted[1] / sum(wanted), wanted[2] / sum(wanted))
+    cut = split_rows(torch.from_numpy(number), 0 if values else int(number.max(initial=0)) + 1, shares, seed)
+    parts = (cut[0].numpy(), cut[1].numpy(), cut[2].numpy())
+    reason = unusable(mine.astype(np.float64) if values else number, parts, shares)
+    if reason:
+        return reason
+    new = {
+        part: ("train", there["train"][found]) for part, found in zip(PARTS, parts, strict=True) if len(found)
+    }
+    return {part: (part, found) for part, found in there.items()} | new
 
 
 def check_train_size(size: int | None, classes: int) -> None:

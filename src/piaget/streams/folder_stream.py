@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from piaget.data.encoding import Scaling
-from piaget.data.plain import Fractions, check_fractions, check_seed, is_whole, plain, shown
+from piaget.data.plain import Fractions, check_fractions, check_seed
 from piaget.data.tasks import Kind, Task
 from piaget.errors import DataError, DataNote, SettingError
-from piaget.extras import need
 from piaget.streams.cuts import (
     Rows,
     check_train_size,
@@ -24,11 +22,8 @@ from piaget.streams.cuts import (
     unusable,
 )
 from piaget.streams.lazy import LazyStream, MadeStream
+from piaget.streams.picture_files import checked_size, common_shape, pixels
 
-# What is opened: by its content, whatever it is called. Others, such as EPS, may start other programs.
-FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
-MODES = ("1", "L", "LA", "La", "P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
-MOST_PIXELS = 1 << 26  # of one picture, such as 8192 x 8192
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
 
 
@@ -72,14 +67,14 @@ def from_folder(
         raise DataError(f"{root} does not exist, or is no folder")
     fractions = check_fractions(fractions)
     seed = check_seed(seed)
-    size = _checked_size(size)
+    size = checked_size(size)
     rng, stream = np.random.default_rng(seed), name or root.resolve().name
     try:
         found = _classes(root)
     except OSError as error:
         raise DataError(f"{root} cannot be read: {error}") from error
     per_task = _tasks(root, found, classes_per_task, tasks, reuse, rng)
-    shape = _common_shape(
+    shape = common_shape(
         [path for classes in found.values() for paths in classes.values() for path in paths], size
     )
     # Each class is divided once, for all tasks that have it.
@@ -99,7 +94,7 @@ def from_folder(
     def make(i: int) -> Task:
         classes = per_task[names[i]]
         y, rows = divided[names[i]]
-        x = np.stack([_pixels(path, shape, size is not None) for paths in classes.values() for path in paths])
+        x = np.stack([pixels(path, shape, size is not None) for paths in classes.values() for path in paths])
         kind: Kind = "binary" if len(classes) == 2 else "multiclass"
         return make_task(
             names[i],
@@ -112,18 +107,6 @@ def from_folder(
         )
 
     return MadeStream(stream, seed, len(names), make)
-
-
-def _checked_size(size: Any) -> tuple[int, int] | None:
-    if size is None:
-        return None
-    sides = [plain(side) for side in size] if isinstance(size, tuple | list | np.ndarray) else []
-    right = len(sides) == 2 and all(is_whole(side) and side >= 1 for side in sides)
-    if not right or sides[0] * sides[1] > MOST_PIXELS:
-        raise SettingError(
-            f"size={shown(size)}; expected (height, width) in pixels, at most {MOST_PIXELS:,} in all"
-        )
-    return int(sides[0]), int(sides[1])
 
 
 Classes = dict[str, list[Path]]  # class -> pictures
@@ -195,67 +178,3 @@ def _joined(parts: list[tuple[Rows, Rows, Rows]]) -> tuple[np.ndarray, tuple[Row
         np.concatenate([start + part[i] for start, part in zip(starts, parts, strict=True)]) for i in range(3)
     )
     return np.repeat(np.arange(len(parts)), sizes), (train, validation, test)
-
-
-def _common_shape(paths: list[Path], size: tuple[int, int] | None) -> tuple[int, int, int]:
-    """(channels, height, width) of all pictures, looking only at their heads."""
-    channels, first = 1, None
-    for path in paths:
-        with _opened(path) as picture:
-            if picture.mode not in ("1", "L", "LA"):
-                channels = 3
-            here = (picture.height, picture.width)
-        first = first or (path, here)
-        if size is None and here != first[1]:
-            raise DataError(
-                f"{path} has {here[0]} x {here[1]} pixels, but {first[0]} has {first[1][0]} x {first[1][1]}; "
-                f"expected one size: give size={first[1]} to resize"
-            )
-    height, width = size or (first[1] if first else (0, 0))
-    return channels, height, width
-
-
-def _pixels(path: Path, shape: tuple[int, int, int], resized: bool) -> np.ndarray:
-    """(channels, height, width) bytes."""
-    with _opened(path) as picture:
-        if picture.size != (shape[2], shape[1]) and not resized:
-            raise DataError(f"{path} has changed: it has {picture.height} x {picture.width} pixels now")
-        try:
-            picture = picture.convert("L" if shape[0] == 1 else "RGB")
-            if picture.size != (shape[2], shape[1]):
-                picture = picture.resize((shape[2], shape[1]))
-            return channels_first(np.asarray(picture))
-        except Exception as error:  # broken pictures fail in many ways
-            raise DataError(f"{path} is damaged: {error}") from error
-
-
-def _opened(path: Path) -> Any:
-    """A picture whose head has been read, and is one that can be used."""
-    images = need("PIL.Image", "pictures")
-    most = f"at most {MOST_PIXELS:,} pixels, such as 8192 x 8192"
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of sizes, which are checked here
-            picture = images.open(path, formats=FORMATS)
-    except images.DecompressionBombError as error:
-        raise DataError(f"{path} is too large; expected {most}") from error
-    except Exception as error:  # broken pictures fail in many ways
-        raise DataError(
-            f"{path} is damaged, or no picture of {', '.join(FORMATS)}: {str(error)[:200]}"
-        ) from error
-    wrong = None
-    if picture.width * picture.height > MOST_PIXELS:
-        wrong = f"has {picture.height} x {picture.width} pixels; expected {most}"
-    elif picture.mode not in MODES or ";16" in str(picture.tile):
-        wrong = f"has more than 8 bits a pixel ({picture.mode}); expected 8 bits"
-    elif getattr(picture, "is_animated", False) and picture.format != "MPO":  # photographs with a preview
-        wrong = f"holds {picture.n_frames} pictures; expected one"
-    if wrong:
-        picture.close()
-        raise DataError(f"{path} {wrong}")
-    return picture
-
-
-def channels_first(pixels: np.ndarray) -> np.ndarray:
-    """(height, width) or (height, width, channels) -> (channels, height, width)."""
-    return pixels[None] if pixels.ndim == 2 else np.ascontiguousarray(pixels.transpose(2, 0, 1))

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from piaget.data.encoding import Scaling
-from piaget.data.plain import Fractions, check_count
+from piaget.data.plain import Fractions, check_count, shown
 from piaget.data.tasks import Kind, Task
 from piaget.errors import DataError, SettingError
 from piaget.streams import sources
 from piaget.streams.cuts import (
     Part,
     Parts,
+    check_tasks,
     check_train_size,
     classes_task,
     divide,
@@ -32,6 +33,8 @@ from piaget.streams.cuts import (
 )
 from piaget.streams.fetch import folders, open_source
 from piaget.streams.formats import Labelled
+from piaget.streams.glyphs import GLYPHS
+from piaget.streams.grids import Grids
 from piaget.streams.lazy import LazyStream, MadeStream
 from piaget.streams.objects import Drawing, Objects
 
@@ -50,20 +53,33 @@ def generator(name: str, seed: int) -> np.random.Generator:
 def of_classes(
     name: str, seed: int, data: Labelled, tasks: int, per_task: int, reuse: bool, train_size: int | None
 ) -> LazyStream:
-    """The standard test part; of the standard training part, 80 % for training and 20 % for validation.
-
-    Divided once for the whole stream: no sample is for training in one task and for validation in
-    another.
-    """
+    """Tasks of classes that are drawn; divided as by `of_class_lists`."""
     rng = generator(name, seed)
-    train, validation, _ = divide(rng, len(data.train_y), (0.8, 0.2, 0))
+    parts = _standard_parts(rng, data)
     classes = draw_classes(rng, len(data.names), per_task, tasks, reuse=reuse)
-    parts = (
+    return _of_parts(name, seed, parts, classes, data.names, train_size)
+
+
+def of_class_lists(
+    name: str, seed: int, data: Labelled, classes: list[list[int]], train_size: int | None
+) -> LazyStream:
+    """Tasks of these classes.
+
+    The standard test part is for test; of the standard training part, 80 % are for training and 20 % for
+    validation. It is divided once for the whole stream: no sample is for training in one task and for
+    validation in another.
+    """
+    parts = _standard_parts(generator(name, seed), data)
+    return _of_parts(name, seed, parts, classes, data.names, train_size)
+
+
+def _standard_parts(rng: np.random.Generator, data: Labelled) -> Parts:
+    train, validation, _ = divide(rng, len(data.train_y), (0.8, 0.2, 0))
+    return (
         Part(data.train_x, data.train_y, train),
         Part(data.train_x, data.train_y, validation),
         Part(data.test_x, data.test_y, np.arange(len(data.test_y))),
     )
-    return _of_parts(name, seed, parts, classes, data.names, train_size)
 
 
 def _of_parts(
@@ -298,3 +314,24 @@ def objects(
     if said and setting and said != setting:
         raise SettingError(f"stream {name!r} with setting={setting!r}; expected one of them to say it")
     return Objects(seed, said or ("random" if setting is None else setting), drawing)
+
+
+def grids(
+    name: str,
+    seed: int,
+    data_dir: DataDir,
+    *,
+    tasks: int = 100,
+    tests: int = 5,
+    shots: int = 10,
+    glyphs: str = "digits",
+    train_size: int | None = None,
+) -> LazyStream:
+    """Glyphs in four cells: `tasks` training tasks, then `tests` few-shot tasks of each of four kinds, with
+    `shots` samples of each class. `glyphs`: "digits", "mnist", "omniglot" or "shapes"."""
+    if not isinstance(glyphs, str) or glyphs not in GLYPHS:
+        raise SettingError(f"glyphs={shown(glyphs)}; expected one of {', '.join(GLYPHS)}")
+    tasks, tests, shots = check_tasks(tasks), check_count("tests", tests, 0), check_count("shots", shots)
+    check_train_size(train_size, 3)
+    label = name if glyphs == "digits" else f"{name}/{glyphs}"
+    return Grids(label, seed, lambda rng: GLYPHS[glyphs](rng, data_dir), tasks, tests, shots, train_size)

@@ -32,7 +32,8 @@ def predict_table(
     """A DataFrame of the rows (a table or its path) with more columns: what is predicted for each.
 
     proba: also the probability of each class. interval: also between which values a measurement lies, with
-    this probability. threshold: of two classes, the second one from this probability on, instead of 0.5.
+    this probability. threshold: of two classes, the second one from this probability on, instead of
+    0.5, or of what the learner's `class_weight` says.
     A prior learner answers for groups that it never saw, too, and a column says so. Names of the new columns
     are in `attrs["predicted"]`; of polars, if the rows are, without that.
     """
@@ -90,10 +91,13 @@ def _prior_columns(
     labels, target = learner.labels, encoding.target
     _check(labels, proba, interval, threshold)
     numbers = np.zeros((len(frame), len(labels) or 3))  # probabilities; or a value, and from where to where
+    number = np.zeros(len(frame), np.int64)  # of the class that is answered
     for group in dict.fromkeys(groups):
         said = learner.answers(frame[groups == group], group)
         parts = said.probabilities
-        if parts is None:
+        if parts is not None:
+            number[groups == group] = said.classes.numpy()
+        else:
             parts = torch.stack([said.values, *said.interval(0.9 if interval is None else interval)], 1)
         numbers[groups == group] = parts.numpy()
     known = set(learner.tasks)
@@ -103,8 +107,8 @@ def _prior_columns(
         if interval is not None:
             told |= {f"{target} from": numbers[:, 1], f"{target} to": numbers[:, 2]}
         return told | basis
-    second = numbers[:, 1] >= (0.5 if threshold is None else threshold)
-    number = second.astype(int) if len(labels) == 2 else numbers.argmax(1)
+    if threshold is not None:
+        number = (numbers[:, 1] >= threshold).astype(np.int64)
     told = {f"predicted {target}": np.array([labels[i] for i in number], object)}
     if proba:
         told |= {f"probability of {label}": numbers[:, i] for i, label in enumerate(labels)}

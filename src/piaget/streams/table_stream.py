@@ -83,8 +83,9 @@ def from_table(
     encoding: of a learner (`learner.encoding(task)`) or another stream, for groups that come later; it also
         says which columns are the group and the target.
 
-    Numbers are standardised by the training rows of all groups, categories get one input a level,
-    and where values are missing, one more input says so. Values of a regression are standardised, too.
+    Numbers are standardised by the training rows of all groups; columns of zeros and ones, or of truth
+    values, say yes or no and stay as they are; categories get one input a level, and where values are
+    missing, one more input says so. Values of a regression are standardised, too.
     All that is recorded in the tasks, and in a learner that learns them: `learner.predict(rows, task)`
     takes rows of the same columns, and scores are in the target's own units.
 
@@ -314,6 +315,8 @@ def fit_columns(train: Any, columns: list[str], categorical: set[str]) -> tuple[
                 raise DataError(
                     f"column {name!r} holds values up to {np.abs(present).max():g}, too large to compute with"
                 )
+            if not date and bool(np.isin(present, (0, 1)).all()):  # yes or no: it stays as it is
+                mean, spread = 0.0, 1.0
             column = Column(name, None, float(mean), float(spread) or 1.0, may_miss, date)
         else:
             levels = sorted({text for text in as_texts(values) if text is not None})

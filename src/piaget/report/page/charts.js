@@ -274,16 +274,16 @@ document.addEventListener("keydown", (event) => {
 
 // --- around charts ---
 
-/** A legend; each item: {label, colour class or CSS colour, mark, dash, line}. */
+/** A legend; each item: {label, hint, colour class or CSS colour, mark, dash, line}. */
 function legend(items) {
-  return element("ul", { class: "legend" }, ...items.map(({ label, className = "", colour, mark, dash, line }) => {
+  return element("ul", { class: "legend" }, ...items.map(({ label, hint, className = "", colour, mark, dash, line }) => {
     const swatch = shape("svg", { width: 26, height: 14, "aria-hidden": "true", class: className });
     const add = (tag, attributes) => swatch.append(shape(tag, attributes));
     if (line) add("path", { class: "line", d: "M1 7H25", "stroke-dasharray": dash || null });
     if (known(mark)) add("path", { class: `mark ${className}`, d: MARKS[mark], transform: "translate(13 7)" });
     if (!line && !known(mark)) add("rect", { class: `bar ${className}`, x: 2, y: 2, width: 22, height: 10 });
     if (colour) swatch.style.setProperty("--c", colour);
-    return element("li", {}, swatch, ` ${label}`);
+    return element("li", { title: hint }, swatch, ` ${label}`);
   }));
 }
 

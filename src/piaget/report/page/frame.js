@@ -51,16 +51,19 @@ function section(id, title, ...children) {
 }
 
 /** @param {Top} top */
-function header({ title, date, version, command, notes }) {
+function header({ title, date, version }) {
   return [
     element("h1", {}, title),
     element("p", { class: "muted" }, `${date} · piaget ${version}`),
-    commandLine(command),
-    notes.length
-      ? element("aside", { class: "notes", "aria-label": "Notes" },
-        element("ul", {}, ...notes.map((note) => element("li", {}, note))))
-      : null,
-  ].filter(known);
+  ];
+}
+
+/** What was found when runs were read; open, if there is little of it. */
+function noteList(notes) {
+  if (!notes.length) return null;
+  return element("details", { class: "notes", open: notes.length < 3 },
+    element("summary", {}, count(notes.length, "note")),
+    element("ul", {}, ...notes.map((note) => element("li", {}, note))));
 }
 
 const figures = [];
@@ -131,8 +134,10 @@ function navigation(button) {
 }
 
 function showSection(id) {
-  const heading = INDEX.some(([each]) => each === id) ? document.getElementById(`${id}-heading`) : null;
+  const place = id && document.getElementById(id);
+  const heading = place?.matches("main section, main figure, main .given") && place.querySelector("h2, h3");
   if (!heading) return;
+  heading.tabIndex = -1;
   heading.focus({ preventScroll: true });
   // What is above may only be drawn now, and push it down: so once more, for a moment.
   for (const wait of [0, 50, 100, 200, 400]) setTimeout(() => heading.scrollIntoView(), wait);
@@ -145,11 +150,13 @@ function showSection(id) {
 function frame(top, content, controls, update) {
   part("#top").append(...header(top));
   part("#main").append(...content);
+  content[0].append(...[noteList(top.notes)].filter(known));
   const theme = themeButton();
   part("nav").append(...navigation(theme.button));
   part(".toolbar section").append(...(controls ? [controls] : []));
   part("footer").append(
-    element("p", { class: "muted" }, `Made by piaget ${top.version}. This page needs no network.`));
+    element("p", { class: "muted" }, `Made by piaget ${top.version}. This page needs no network.`),
+    commandLine(top.command));
 
   let at = null;
   const follow = () => {

@@ -81,7 +81,11 @@ function tasksOf(s, m, name) {
 const ranked = (lines, sign) => lines.filter(({ final }) => known(final.mean))
   .sort((a, b) => sign * (Number(b.final.mean) - Number(a.final.mean)));
 
-const paperOf = (s, m) => report.paper.find(([stream, method]) => stream === s && method === m)?.[2] ?? null;
+/** The paper's final performance. @returns {Mean | null} */
+function paperOf(s, m) {
+  const line = report.paper.find(([stream, method]) => stream === s && method === m);
+  return line ? { mean: line[2], error: line[3], n: 0 } : null;
+}
 
 /** Is there a run of the paper's baseline, NFT without components, to compare with on a stream? */
 const hasBaseline = (s) => report.runs.some((run) => run.stream === s && run.reference !== null);
@@ -114,3 +118,17 @@ function taskNameAt(runs, j) {
 const reuse = (run) => (run.reused[0] ?? [])
   .map((_, c) => chosenTasks(run).filter((j) => run.reused[j][c]).length)
   .sort((a, b) => b - a);
+
+/** At most `most` of these, evenly spread from the first to the last. */
+const spread = (items, most) => (items.length <= most
+  ? items : range(most).map((i) => items[Math.round((i * (items.length - 1)) / (most - 1))]));
+
+/** Neighbours together, so that there are at most `most` bins. */
+function binned(items, most) {
+  const size = Math.ceil(items.length / Math.max(most, 1));
+  return range(Math.ceil(items.length / size)).map((i) => items.slice(i * size, (i + 1) * size));
+}
+
+/** @type {(bin: number[], run: RunData) => string} */
+const namesOf = (bin, run) => (bin.length === 1
+  ? `${bin[0] + 1} ${run.tasks[bin[0]]}` : `tasks ${bin[0] + 1} to ${Number(bin.at(-1)) + 1}`);

@@ -2,6 +2,7 @@
 
 const ROWS_AT_FIRST = 15;
 const ROWS_SHOWN = 1000;
+const hints = new Map(); // what a cell's text stands for, in words
 
 /** @typedef {string | CellData} Cell: with a value, if it is sorted and copied by one that reads otherwise */
 
@@ -51,7 +52,7 @@ function sortableTable({ name, caption, columns, rows, isBest, isShown = () => t
     lines[r] ??= element("tr", {}, ...rows[r].map((cell, c) => {
       const text = textOf(cell);
       const look = numeric[c] ? "number" : text.length <= 24 ? "short" : "long";
-      return element(c === 0 ? "th" : "td", { scope: c === 0 ? "row" : null, class: look },
+      return element(c === 0 ? "th" : "td", { scope: c === 0 ? "row" : null, class: look, title: hints.get(text) },
         isBest?.(r, c) ? element("strong", {}, text) : text);
     }), details ? element("td", { class: "details" }, details(r)) : null);
     return lines[r];
@@ -108,6 +109,12 @@ function sortableTable({ name, caption, columns, rows, isBest, isShown = () => t
   return { node, update };
 }
 
+/** Without columns in which there is nothing. */
+function withoutEmpty({ caption, columns, rows }) {
+  const kept = [...columns.keys()].filter((c) => rows.some((row) => !["", "–"].includes(textOf(row[c]))));
+  return { caption, columns: kept.map((c) => columns[c]), rows: rows.map((row) => kept.map((c) => row[c])) };
+}
+
 /** "The numbers" below a figure. The table is made when it is opened. */
 function numbersBelow(name) {
   const node = element("details", { class: "numbers" }, element("summary", {}, "The numbers"));
@@ -115,7 +122,7 @@ function numbersBelow(name) {
   const fillIn = () => {
     if (!node.open || !table) return;
     node.querySelector(".table")?.remove();
-    node.append(sortableTable({ name: `${name}: the numbers`, ...table }).node);
+    node.append(sortableTable({ name: `${name}: the numbers`, ...withoutEmpty(table) }).node);
   };
   node.addEventListener("toggle", fillIn);
   return {

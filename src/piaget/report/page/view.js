@@ -19,6 +19,8 @@ function taskId(stream, name) {
 
 for (const run of report.runs) run.taskIds = run.tasks.map((name) => taskId(run.stream, name));
 
+for (const { label, words } of report.methods) hints.set(label, words);
+
 const KINDS = {
   streams: report.streams.map((stream) => stream.name),
   methods: report.methods.map((method) => method.label),
@@ -76,7 +78,7 @@ function checkboxes(kind) {
     });
     return box;
   });
-  const labelled = boxes.map((box, i) => element("label", {}, box, ` ${KINDS[kind][i]}`));
+  const labelled = boxes.map((box, i) => element("label", { title: hints.get(KINDS[kind][i]) }, box, ` ${KINDS[kind][i]}`));
   return { boxes, labelled };
 }
 

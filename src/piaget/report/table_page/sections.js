@@ -88,6 +88,24 @@ function groupsSection() {
     }));
 }
 
+// --- which classes are bad? ---
+
+function classesSection() {
+  const weighted = run.classes.some(({ weight }) => weight !== 1);
+  return section("classes", "Which classes are bad?",
+    paragraph("On the test rows of all groups together, each class against all others. Precision: of the rows that are said to be of a " +
+      "class, the share that is. Recall: of the rows that are, the share that is said to be. F1 is the harmonic mean of both; AUC " +
+      "does not depend on which class is answered." +
+      (weighted ? " The class that is answered is the one with the largest weight x probability; probabilities themselves are not weighted." : "")),
+    sortableTable({
+      name: "Classes", caption: `Scores by ${run.target}.`,
+      columns: [capital(run.target), "Rows", "Answered", "Precision", "Recall", "F1", "AUC", ...(weighted ? ["Weight"] : [])],
+      rows: run.classes.map(({ name, rows, answered, precision, recall, f1, auc, weight }) =>
+        [name, cell(rows, 0), cell(answered, 0), ...[precision, recall, f1, auc].map((value) => cell(value, 3)),
+          ...(weighted ? [cell(weight, 3)] : [])]),
+    }).node);
+}
+
 // --- can it be trusted? ---
 
 function trustSection() {
@@ -177,6 +195,7 @@ function content() {
   return [
     overview(),
     ...(run.groups.length && run.metrics.length ? [groupsSection()] : []),
+    ...(run.classes.length ? [classesSection()] : []),
     ...(run.bins.length || run.coverage.length ? [trustSection()] : []),
     ...(run.map ? [mapSection(run.map)] : []),
     ...(run.columns.length ? [columnsSection()] : []),

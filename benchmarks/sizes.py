@@ -1,6 +1,6 @@
 """How time and memory grow with tasks, components and width: a table and a figure.
 
-    python -m benchmarks.growth [--out docs/pictures/growth.png]
+    python -m benchmarks.sizes [--out docs/pictures/sizes.png]
 
 Milliseconds a step (one batch of 32, one run alone, compiled), and what a learner holds.
 """

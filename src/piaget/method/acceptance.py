@@ -1,0 +1,130 @@
+"""Acceptance: how much of what an adaptation changed is taken over.
+
+After a stage that adapts, components (and what else earlier tasks depend on: shared and past encoders and
+decoders) are put on the line between what they were before it and what they are after it. Where on that line
+is a part's decision: all of it, as in the paper, or what data that was not trained on speaks for.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from piaget.method.adaptation import Stored
+from piaget.method.choices import NOT_NEGATIVE, SHARE, WHOLE, check_fields, one_of
+from piaget.method.trees import Tensors
+
+
+class Judgement(NamedTuple):
+    """How a task is answered, sample by sample: the current task on validation data, a past one on stored
+    samples."""
+
+    task: str
+    losses: Tensor  # (n,): cross-entropy, or squared error
+    errors: Tensor  # (n,): 1 where the predicted class is wrong, else 0; of a regression, squared error
+
+
+@dataclass(frozen=True, eq=False)
+class Adapted:
+    """An adaptation that has just ended, as an acceptance sees it."""
+
+    before: Tensors  # components (k, ...)
+    after: Tensors
+    judge: Callable[[float], list[Judgement]] = field(
+        repr=False
+    )  # of a share: the current task, then past ones
+
+
+class Acceptance(ABC):
+    """How much of an adaptation is taken over."""
+
+    judges: bool = True  # False: everything is taken over, and nobody is asked
+    held_out: float = 0.0  # the share of each task's stored samples that is judged by, and not replayed
+
+    @abstractmethod
+    def share(self, adapted: Adapted) -> float:
+        """0: components stay as they were before; 1: they are as adaptation left them; or in between."""
+
+
+@dataclass(frozen=True)
+class TakeAll(Acceptance):
+    """Components are as adaptation left them."""
+
+    judges = False
+
+    def share(self, adapted: Adapted) -> float:
+        return 1.0
+
+
+@dataclass(frozen=True)
+class Validated(Acceptance):
+    """The share, out of 0, 1/steps, ..., 1, that does best on the current task's validation data and on past
+    tasks' stored samples; each task counts the same, whatever its number of samples.
+
+    by: the mean "loss", which few samples tell well, or the share of "error"s.
+    margin: in standard errors of the difference. The smallest share is taken that is within it of the best
+    one; 0: of equal ones, the smallest.
+    held_out: this share of each task's stored samples is judged by instead of being replayed: samples that
+    were just trained on would speak for any adaptation. Those of a task that has only one do both.
+    """
+
+    steps: int = 4
+    by: str = "loss"
+    margin: float = 0.0
+    held_out: float = 0.25
+
+    def __post_init__(self) -> None:
+        check_fields(self, steps=WHOLE, by=one_of("loss", "error"), margin=NOT_NEGATIVE, held_out=SHARE)
+
+    def share(self, adapted: Adapted) -> float:
+        shares = [step / self.steps for step in range(self.steps + 1)]
+        costs = [self._costs(adapted.judge(share)) for share in shares]
+        means = [mean_and_error(one)[0] for one in costs]
+        best = means.index(min(means))
+        for share, cost in zip(shares, costs, strict=True):
+            worse, error = mean_and_error([a - b for a, b in zip(cost, costs[best], strict=True)])
+            if worse <= self.margin * error:
+                return share
+        return shares[best]
+
+    def _costs(self, judgements: Sequence[Judgement]) -> list[Tensor]:
+        return [(one.losses if self.by == "loss" else one.errors).double() for one in judgements]
+
+
+def mean_and_error(tasks: Sequence[Tensor]) -> tuple[float, float]:
+    """The mean over tasks of the means of their samples (n,), and its standard error."""
+    means = torch.stack([values.mean() for values in tasks])
+    variances = torch.stack(
+        [values.var(correction=min(1, len(values) - 1)) / len(values) for values in tasks]
+    )
+    return float(means.mean()), float(variances.sum().sqrt()) / len(tasks)
+
+
+def replayed(samples: Sequence[Stored], held_out: float) -> list[Stored]:
+    """Stored samples without those that are judged by."""
+    return [_rows(stored, slice(0, len(stored.y) - _held(stored, held_out))) for stored in samples]
+
+
+def judged(samples: Sequence[Stored], held_out: float) -> list[Stored]:
+    """Those that are judged by: the last ones of each task, since they were stored in random order. If there
+    are none, all of them."""
+    return [_rows(stored, slice(-_held(stored, held_out), None)) for stored in samples]
+
+
+def _held(stored: Stored, share: float) -> int:
+    """How many, of a task's: at least one, if there are two and any are held out at all."""
+    n = len(stored.y)
+    return min(n - 1, max(1, round(share * n))) if share > 0 else 0
+
+
+def _rows(stored: Stored, rows: slice) -> Stored:
+    fields = {name: values[rows] for name, values in stored.fields.items()}
+    return Stored(stored.task, stored.h[rows], stored.y[rows], fields)
+
+
+ACCEPTANCES: dict[str, Acceptance] = {"all": TakeAll(), "validated": Validated()}
