@@ -30,8 +30,8 @@ class Task:
     absent; expansion needs `validation`, evaluation needs `test`. `scaling` is applied when the
     data is used; `encoding` tells how rows of a table became the inputs.
 
-    Raises `TaskError` with what was found and what is expected, if data does not fit: NaN, shapes that differ, a
-    class without training samples, a name that is no text.
+    Raises `TaskError` with what was found and what is expected, if data does not fit: NaN, shapes that
+    differ, a class without training samples, a name that is no text.
 
     >>> data = piaget.Split(torch.randn(4, 3, generator=torch.Generator()), torch.tensor([0, 1, 0, 1]))
     >>> task = piaget.Task("site 1", "binary", data, test=data, classes=2)
