@@ -119,12 +119,13 @@ PUBLIC = {
 # Names of types and of a table, which can have no docstring; the reference explains them.
 WITHOUT = {"piaget.Stream", "piaget.Memory", "piaget.Tensors", "piaget.streams.STREAMS"}
 # What is explained, but has no example yet: they are in docs/methods*.md and docs/streams.md.
-NO_EXAMPLE_YET = """
-    AGEM Acceptance AdaptationCosine Adapted AsDrawn BestEpoch CandidateStart Change DERPlusPlus FreshCandidate
-    Judgement KeptEpoch LastEpoch McNemar MergedEWC Moment MostUsed NewTask NoReduction PastTask PruneAndMerge
-    Reduction SampleMemory Scaled SimilarTask Sizes Start TakeAll Validated ValidationScores
-    streams.from_avalanche streams.from_huggingface
-""".split()
+NO_EXAMPLE_YET = {
+    "AGEM", "Acceptance", "AdaptationCosine", "Adapted", "AsDrawn", "BestEpoch", "CandidateStart", "Change",
+    "DERPlusPlus", "FreshCandidate", "Judgement", "KeptEpoch", "LastEpoch", "McNemar", "MergedEWC",
+    "Moment", "MostUsed", "NewTask", "NoReduction", "PastTask", "PruneAndMerge", "Reduction",
+    "SampleMemory", "Scaled", "SimilarTask", "Sizes", "Start", "TakeAll", "Validated", "ValidationScores",
+    "streams.from_avalanche", "streams.from_huggingface",
+}  # fmt: skip
 NAMES = [f"{module}.{name}" for module, listed in PUBLIC.items() for name in listed]
 
 
