@@ -1,12 +1,13 @@
 # Two commands do everything on a fresh machine with Python 3.11 or later:
 #   make run     set up, train on the Objects stream, and make a report of it
 #   make test    set up, check style and types, run all tests (of the page, with Debian's Chromium)
+# And make docs builds the documentation, which it runs, as docs/_build/html/index.html.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test lint js unit browser results bench soak fuzz compat package clean
+.PHONY: run test lint js unit browser docs results bench soak fuzz compat package clean
 
 run: $(READY)
 	$(BIN)/piaget sweep objects-random --adaptations er --seeds 3 --out results/objects
@@ -38,6 +39,17 @@ browser:
 	    apt-get update -qq && \
 	    apt-get install -y -qq --no-install-recommends chromium chromium-driver fonts-dejavu-core >/dev/null; \
 	  else echo "Without chromium and chromedriver, the tests of the report's page are skipped."; fi; fi
+
+# The documentation: all of its notebooks are run, warnings are errors, links are checked; without network.
+docs: $(VENV)/.docs-ready
+	rm -rf docs/_build/html
+	$(BIN)/sphinx-build -W --keep-going -q -E -j auto -b html docs docs/_build/html
+	$(BIN)/python -m tools.site.links docs/_build/html
+	@echo "docs/_build/html/index.html; for language models: llms.txt and llms-full.txt beside it"
+
+$(VENV)/.docs-ready: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	touch $@
 
 # docs/results.md with its figures, and a page, from the results in results/paper: nothing is trained. The same results
 # give the same files on any day.
@@ -78,4 +90,4 @@ $(READY): pyproject.toml constraints.txt
 
 clean:
 	[ ! -d results ] || find results -mindepth 1 -maxdepth 1 ! -name paper -exec rm -rf {} +
-	rm -rf $(VENV) build dist tools/js/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist docs/_build tools/js/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis

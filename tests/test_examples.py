@@ -14,6 +14,7 @@ from torch.utils.data import TensorDataset
 
 import piaget
 from examples import months, own_adaptation, own_component, own_stream, own_structure
+from tests.notebooks import python_blocks as blocks
 from tests.small import mixed_tasks
 
 
@@ -80,11 +81,6 @@ def names(monkeypatch, tmp_path, small_data):
         "new_rows": table[:3],
         **dict.fromkeys(sets, data),
     }
-
-
-def blocks(path):
-    text = (Path(__file__).parent.parent / path).read_text()
-    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
 
 
 @pytest.mark.filterwarnings("ignore::piaget.errors.DataNote")

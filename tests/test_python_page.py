@@ -5,7 +5,7 @@ import pandas
 import torch
 
 import piaget
-from tests.test_examples import blocks
+from tests.notebooks import python_blocks as blocks
 
 
 def month(seed, sites):

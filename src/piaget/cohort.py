@@ -27,6 +27,15 @@ class Cohort:
     """Learners that differ in their seeds only.
 
     Each run's result is the same, to floating-point tolerance, as when it is trained alone.
+
+    Raises `SettingError` if they differ in anything else.
+
+    >>> streams = [piaget.stream("digits", seed=seed, tasks=4) for seed in range(2)]
+    >>> cohort = piaget.Cohort([piaget.Learner(seed=seed, epochs=2, width=8) for seed in range(2)])
+    >>> for tasks in zip(*streams):
+    ...     rows = cohort.learn(tasks)
+    >>> [learner.tasks == ["digits-00", "digits-01", "digits-02", "digits-03"] for learner in cohort.learners]
+    [True, True]
     """
 
     def __init__(self, learners: Iterable[Learner]) -> None:

@@ -53,6 +53,17 @@ class Learner(Asking):
 
     Attributes: `settings`, all of them resolved; `state`, all that the learner knows; `tasks_in_all`, which
     you may set if you know how many tasks there will be: with many, compiling pays for shorter ones, too.
+
+    Raises `SettingError` for settings that do not fit each other, with what is expected.
+
+    >>> stream = piaget.stream("digits", seed=0)
+    >>> learner = piaget.Learner(epochs=2, width=8)
+    >>> for task in stream[:5]:
+    ...     rows = learner.learn(task)
+    >>> learner
+    Learner(soft-ordering/er/dynamic, 5 tasks learned, 4 components)
+    >>> learner.predict(stream[4].test.x, task="digits-04").shape  # inputs (n, 1, 8, 8) -> labels (n,)
+    (74,)
     """
 
     tasks_in_all: int = 1
@@ -109,6 +120,9 @@ class Learner(Asking):
         learner is evaluated on those tasks of `evaluate_on` that it knows (by default, on what
         was just learned). Interrupted, call it again with the same task to carry on. `progress` shows a
         bar of epochs.
+
+        Raises `TaskError` if the task does not fit, before anything is trained, and `Diverged` if numbers are
+        not finite any more: then the learner is as it was before.
         """
         bar = epoch_bar(on_epoch) if progress else contextlib.nullcontext(on_epoch)
         with self.busy(), bar as told:
@@ -237,7 +251,16 @@ def versions() -> dict[str, str]:
 
 
 def load(folder: str | os.PathLike[str]) -> Learner | PriorLearner:
-    """A learner of whatever class that was saved in a folder."""
+    """A learner of whatever class that was saved in a folder.
+
+    Raises `LoadError` if there is none, or its files are damaged.
+
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp() + "/learner"
+    >>> piaget.Learner(width=8).save(folder)
+    >>> piaget.load(folder)
+    Learner(soft-ordering/er/dynamic, 0 tasks learned, 0 components)
+    """
     from piaget.prior_learner import PriorLearner
 
     return PriorLearner.load(folder) if storage.holds_prior(folder) else Learner.load(folder)

@@ -44,6 +44,21 @@ class PriorLearner(PriorAnswers):
     class_weight: how much errors count, by the true class: "balanced" (each class the same, whatever its
         number of rows) or {label: weight}. It changes which class is answered, and no probability
     seed: only noted in rows; nothing is drawn
+
+    Raises `SettingError` for settings that do not fit, and where it is asked something that is not known,
+    `UnknownTaskError`.
+
+    >>> x = np.random.default_rng(0).normal(size=(90, 2))
+    >>> stream = piaget.streams.from_arrays(x, x[:, 0] + 0.5, groups=np.repeat(["a", "b", "c"], 30))
+    >>> learner = piaget.PriorLearner(trees=False)
+    >>> rows = learner.learn_all(stream)
+    >>> learner
+    <PriorLearner: 3 tasks, regression, 72 rows, 0 components>
+    >>> learner.predict(np.array([[1.0, 0.0]]), task="b").round(1)
+    array([1.5])
+    >>> low, high = learner.interval(np.array([[1.0, 0.0]]), task="b", level=0.9)  # (n,) each
+    >>> bool(low[0] < 1.5 < high[0])
+    True
     """
 
     def __init__(

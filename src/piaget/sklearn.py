@@ -205,6 +205,16 @@ class LifelongClassifier(ClassifierMixin, _Lifelong):  # type: ignore[misc]
     expected of a group.
 
     Attributes: classes_, groups_, n_features_in_, feature_names_in_ (of a table), knowledge_ (`piaget.prior`)
+
+    Raises `ValueError` as scikit-learn's estimators do, if X, y or groups do not fit.
+
+    >>> from piaget.sklearn import LifelongClassifier
+    >>> x = np.random.default_rng(0).normal(size=(90, 2))
+    >>> model = LifelongClassifier(trees=False).fit(x, x[:, 0] > 0, groups=np.repeat(["a", "b", "c"], 30))
+    >>> model.predict(np.array([[2.0, 0.0], [-2.0, 0.0]]), groups=["a", "never seen"])
+    array([ True, False])
+    >>> model.predict_proba(x[:5], groups=["a"] * 5).shape
+    (5, 2)
     """
 
     classes_: np.ndarray
@@ -280,6 +290,16 @@ class LifelongRegressor(RegressorMixin, _Lifelong):  # type: ignore[misc]
 
     What is kept of a regression are exact sums, to which rows that come later are added; what groups have in
     common is estimated from them anew, and may differ slightly from what one `fit` finds.
+
+    Raises `ValueError` as scikit-learn's estimators do, if X, y or groups do not fit.
+
+    >>> from piaget.sklearn import LifelongRegressor
+    >>> x = np.random.default_rng(0).normal(size=(90, 2))
+    >>> model = LifelongRegressor(trees=False).fit(x, 2 * x[:, 0], groups=np.repeat(["a", "b", "c"], 30))
+    >>> model.predict(np.array([[1.0, 0.0]]), groups=["b"]).round(2)
+    array([2.])
+    >>> model.interval(x[:5], groups=["b"] * 5).shape
+    (5, 2)
     """
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> Self:

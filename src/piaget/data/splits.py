@@ -13,7 +13,13 @@ from piaget.errors import TaskError
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """x: (n, *input shape); y: (n,), class numbers (int64) or values (float)."""
+    """x: (n, *input shape); y: (n,), class numbers (int64) or values (float).
+
+    Raises `TaskError` if one of them is no tensor.
+
+    >>> len(piaget.Split(torch.zeros(5, 3), torch.zeros(5)))
+    5
+    """
 
     x: Tensor
     y: Tensor

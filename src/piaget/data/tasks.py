@@ -29,6 +29,14 @@ class Task:
     of the classes 0, 1, ...; `predict` answers with them. `validation` and `test` may be
     absent; expansion needs `validation`, evaluation needs `test`. `scaling` is applied when the
     data is used; `encoding` tells how rows of a table became the inputs.
+
+    Raises `TaskError` with what was found and what is expected, if data does not fit: NaN, shapes that
+    differ, a class without training samples, a name that is no text.
+
+    >>> data = piaget.Split(torch.randn(4, 3, generator=torch.Generator()), torch.tensor([0, 1, 0, 1]))
+    >>> task = piaget.Task("site 1", "binary", data, test=data, classes=2)
+    >>> task.input_shape
+    (3,)
     """
 
     name: str
@@ -125,6 +133,15 @@ class Task:
         Values of a regression are standardised for learning by the training values; scores and predictions
         are in their own units (`standardize=False`: learned as they are). All that is recorded in `scaling`:
         `predict` does the same.
+
+        Raises `TaskError`: see `Task`.
+
+        >>> x = np.arange(40.0).reshape(20, 2)
+        >>> piaget.Task.from_arrays("site 1", x, ["ill", "well"] * 10)
+        Task('site 1', binary: 'ill', 'well'; inputs (2,); 12 train, 4 validation, 4 test samples)
+        >>> piaget.Task.from_arrays("site 1", x[:, :1], x[:5, 0])
+        Traceback (most recent call last):
+        piaget.errors.TaskError: ...
         """
         named = {"train": (x, y), "validation": validation, "test": test}
         classes = plain(classes)

@@ -49,6 +49,19 @@ def compare(
         "package.module:name"; or a pair of one of these and its options.
     out: the folder of the sweep, for `piaget report`, too. Called again, only what is not done is trained.
     workers: processes to run in, to which objects of one's own must be importable (default: this process).
+
+    Raises `SettingError` before anything is trained, if a method, a stream or a number does not fit.
+
+    >>> import tempfile
+    >>> table = piaget.lab.compare(
+    ...     [{"adaptation": "er", "width": 8}, {"adaptation": "nft", "width": 8}],
+    ...     [("digits", {"tasks": 4})],
+    ...     seeds=[0],
+    ...     out=tempfile.mkdtemp(),
+    ...     epochs=2,
+    ... )
+    >>> [(row["base"], row["algorithm"]) for row in table]
+    [('er', 'dynamic'), ('nft', 'dynamic')]
     """
     collector = _Collector()
     chosen = [_Method.of(method, collector) for method in methods]

@@ -35,6 +35,9 @@ class Stored(NamedTuple):
 
     h: (n, *shape), what enters depth 0; raw inputs where an encoder goes on learning.
     y: (n,) targets. fields: whatever else was stored with each sample, (n, ...).
+
+    >>> piaget.Stored(0, torch.zeros(3, 8), torch.tensor([0, 1, 1]), {}).h.shape
+    torch.Size([3, 8])
     """
 
     task: int  # its place among all tasks
@@ -45,7 +48,12 @@ class Stored(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Finished:
-    """A task that has just been learned, as an adaptation sees it."""
+    """A task that has just been learned, as an adaptation sees it.
+
+    >>> class Recent(piaget.Adaptation):
+    ...     def remember(self, memory, finished):  # `finished` is one of these
+    ...         return finished.store({}, finished.sample(8))
+    """
 
     index: int
     kind: Kind
@@ -86,7 +94,12 @@ class Finished:
 
 
 def stored_samples(memory: Memory) -> list[Stored]:
-    """All that `Finished.store` put into the memory, in the order of tasks."""
+    """All that `Finished.store` put into the memory, in the order of tasks.
+
+    >>> memory = {"0": {"task": torch.tensor(0), "h": torch.zeros(3, 8), "y": torch.zeros(3)}}
+    >>> [(stored.task, len(stored.y)) for stored in piaget.stored_samples(memory)]
+    [(0, 3)]
+    """
     samples = [
         Stored(int(s["task"]), s["h"], s["y"], {n: t for n, t in s.items() if n not in ("task", "h", "y")})
         for s in memory.values()
@@ -100,6 +113,10 @@ class Replayed(NamedTuple):
 
     Tasks may have different numbers of classes, so outputs are padded to the widest one's columns, and a
     binary task has one: its logit. `probabilities` takes care of that.
+
+    >>> class Gentle(piaget.Replay):
+    ...     def losses(self, losses, outputs, replayed):  # `replayed` is one of these
+    ...         return torch.where(replayed.past, 0.5 * losses, losses)
     """
 
     past: Tensor  # (B,) bool: is it a stored sample?
@@ -118,7 +135,11 @@ class Replayed(NamedTuple):
 
 
 class Correction(NamedTuple):
-    """A gradient (of the components) as it is to be used, and numbers () to be summed over a task's steps."""
+    """A gradient (of the components) as it is to be used, and numbers () to be summed over a task's steps.
+
+    >>> piaget.Correction({"weight": torch.zeros(4, 8, 8)}).counts
+    {}
+    """
 
     gradient: Tensors
     counts: Tensors = {}  # noqa: RUF012  (never written to)
@@ -126,7 +147,12 @@ class Correction(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class StepContext:
-    """One step, as an adaptation sees it. All tensors are of one run."""
+    """One step, as an adaptation sees it. All tensors are of one run.
+
+    >>> class Slow(piaget.Adaptation):
+    ...     def correct(self, context):  # `context` is one of these
+    ...         return piaget.Correction({name: 0.1 * g for name, g in context.gradient.items()})
+    """
 
     components: Tensors  # as they are now, (k, ...)
     gradient: Tensors  # of the batch's loss, with respect to the components
@@ -157,7 +183,17 @@ class Join(NamedTuple):
 
 
 class Adaptation(ABC):
-    """How components take in new knowledge."""
+    """How components take in new knowledge.
+
+    >>> class Keeping(piaget.Adaptation):
+    ...     name = "keeping"
+    ...     def remember(self, memory, finished):
+    ...         return finished.store(memory, finished.sample(8))
+    ...     def replay(self, memory):
+    ...         return piaget.stored_samples(memory)
+    >>> piaget.Learner(adaptation=Keeping())
+    Learner(soft-ordering/keeping/dynamic, 0 tasks learned, 0 components)
+    """
 
     name: str
     trains_components: bool = True
@@ -234,14 +270,22 @@ class Adaptation(ABC):
 
 @dataclass(frozen=True)
 class NaiveFineTuning(Adaptation):
-    """Components learn from the current task alone."""
+    """Components learn from the current task alone.
+
+    >>> piaget.NaiveFineTuning().replay({})
+    []
+    """
 
     name = "nft"
 
 
 @dataclass(frozen=True)
 class Frozen(Adaptation):
-    """Components never change after initialization."""
+    """Components never change after initialization.
+
+    >>> piaget.Frozen().trains_components
+    False
+    """
 
     name = "fm"
     trains_components = False

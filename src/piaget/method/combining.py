@@ -27,7 +27,12 @@ def drop(outputs: Tensor, keep: Tensor | None) -> Tensor:
 
 @dataclass(frozen=True)
 class Frame:
-    """What a new task's structure is drawn for."""
+    """What a new task's structure is drawn for.
+
+    >>> frame = piaget.Frame(piaget.Dense(16), [(16,), (16,), (16,)], k=4, outputs=1, dtype=torch.float32)
+    >>> frame.depth
+    2
+    """
 
     components: Components
     shapes: Sequence[Shape]  # what enters depth 0, 1, ..., and what leaves the last one
@@ -42,7 +47,11 @@ class Frame:
 
 
 class Structure(ABC):
-    """A way of combining components. `axes` names the component axis of each parameter."""
+    """A way of combining components. `axes` names the component axis of each parameter.
+
+    >>> issubclass(piaget.SoftOrdering, piaget.Structure)
+    True
+    """
 
     name: str
     axes: dict[str, int]

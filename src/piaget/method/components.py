@@ -36,7 +36,11 @@ def channels_last(images: Tensor) -> Tensor:
 
 
 class Components(ABC):
-    """A kind of component. `dropout` is applied to every component's output, by the model."""
+    """A kind of component. `dropout` is applied to every component's output, by the model.
+
+    >>> isinstance(piaget.Dense(32), piaget.Components)
+    True
+    """
 
     dropout: float
     gated_by_network: bool = False  # soft gating: a gating network instead of a linear gate
@@ -84,7 +88,14 @@ class Components(ABC):
 
 @dataclass(frozen=True)
 class Dense(Components):
-    """A fully connected layer of `width` units with ReLU: (width,) -> (width,)."""
+    """A fully connected layer of `width` units with ReLU: (width,) -> (width,).
+
+    >>> kind = piaget.Dense(16)
+    >>> one = kind.draw(torch.Generator(), (16,), torch.float32)
+    >>> stacked = {name: torch.stack([p, p, p]) for name, p in one.items()}
+    >>> kind.apply(stacked, torch.zeros(5, 16)).shape  # inputs (B, units) -> (B, k, units)
+    torch.Size([5, 3, 16])
+    """
 
     width: int = 64
     dropout: float = 0.5
@@ -122,7 +133,11 @@ class Dense(Components):
 
 @dataclass(frozen=True)
 class Conv(Components):
-    """A 3x3 convolution with 2x2 max-pooling and ReLU: (c, h, w) -> (channels, h', w')."""
+    """A 3x3 convolution with 2x2 max-pooling and ReLU: (c, h, w) -> (channels, h', w').
+
+    >>> piaget.Learner(components=piaget.Conv(channels=8, padding=1)).settings.components.channels
+    8
+    """
 
     channels: int = 50
     padding: int = 1
@@ -179,7 +194,11 @@ class Conv(Components):
 
 @dataclass(frozen=True)
 class Linear(Components):
-    """A linear model phi^T x + b with one output: (d,) -> (). Used by linear combinations."""
+    """A linear model phi^T x + b with one output: (d,) -> (). Used by linear combinations.
+
+    >>> piaget.Learner(structure="linear").settings.components
+    Linear(dropout=0.0)
+    """
 
     dropout: float = 0.0
     whole_model = True
@@ -214,6 +233,10 @@ class Module(Components):
     The module must be a pure function of its parameters and input: no buffers, no randomness of
     its own (give `dropout` here instead). `shape` is what enters and leaves it; without it, the
     components take the raw inputs, and there is no encoder.
+
+    >>> kind = piaget.Module(lambda: torch.nn.Linear(16, 16), shape=(16,))
+    >>> piaget.Learner(components=kind).settings.components is kind
+    True
     """
 
     factory: Callable[[], nn.Module]

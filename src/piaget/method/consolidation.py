@@ -25,6 +25,11 @@ class KroneckerEWC(Adaptation):
 
     The penalty lambda/2 sum_t |Phi - Phi_t|^2_{F_t} has the gradient
     lambda (sum_t L_t Phi R_t - anchor) with anchor = sum_t L_t Phi_t R_t.
+
+    Raises `SettingError` if `strength` is negative.
+
+    >>> piaget.KroneckerEWC(strength=0.01).corrects
+    True
     """
 
     strength: float = 1e-3

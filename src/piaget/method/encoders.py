@@ -33,7 +33,11 @@ def affine(params: Tensors, x: Tensor) -> Tensor:
 
 
 class Encoder(ABC):
-    """How a task's inputs become what enters the first depth."""
+    """How a task's inputs become what enters the first depth.
+
+    >>> isinstance(piaget.LinearEncoder(), piaget.Encoder)
+    True
+    """
 
     shared: bool = False  # by all tasks; else each has its own
     learns: bool = True  # else it keeps the values that were drawn
@@ -58,7 +62,13 @@ class Encoder(ABC):
 
 @dataclass(frozen=True)
 class LinearEncoder(Encoder):
-    """An affine map to what components take: one a task, or one for all; learned, or random and fixed."""
+    """An affine map to what components take: one a task, or one for all; learned, or random and fixed.
+
+    >>> encoder = piaget.LinearEncoder(learns=False)
+    >>> params = encoder.draw(torch.Generator(), (1, 8, 8), piaget.Dense(16), torch.float32)
+    >>> encoder.apply(params, torch.zeros(5, 1, 8, 8)).shape  # (n, *input shape) -> (n, width)
+    torch.Size([5, 16])
+    """
 
     learns: bool = True
     shared: bool = False
@@ -87,7 +97,11 @@ class LinearEncoder(Encoder):
 
 @dataclass(frozen=True)
 class NoEncoder(Encoder):
-    """Components take the raw inputs."""
+    """Components take the raw inputs.
+
+    >>> piaget.NoEncoder().output_shape((3, 8, 8), piaget.Conv(8))
+    (3, 8, 8)
+    """
 
     learns = False
 
@@ -104,7 +118,11 @@ class NoEncoder(Encoder):
 
 
 class Decoder(ABC):
-    """How what leaves the last depth becomes outputs: one column a class, or one in all."""
+    """How what leaves the last depth becomes outputs: one column a class, or one in all.
+
+    >>> isinstance(piaget.LinearDecoder(), piaget.Decoder)
+    True
+    """
 
     shared: bool = False
     axes: dict[str, int] = {}  # noqa: RUF012  (the axis of outputs, of each parameter that has one)
@@ -120,7 +138,11 @@ class Decoder(ABC):
 
 @dataclass(frozen=True)
 class LinearDecoder(Decoder):
-    """An affine map: one a task, or one for all."""
+    """An affine map: one a task, or one for all.
+
+    >>> piaget.Learner(decoder="shared").settings.decoder.shared
+    True
+    """
 
     shared: bool = False
     axes = {"weight": -1, "bias": -1}  # noqa: RUF012
@@ -137,7 +159,11 @@ class LinearDecoder(Decoder):
 
 @dataclass(frozen=True)
 class NoDecoder(Decoder):
-    """What leaves the last depth are the outputs: (n, outputs), or (n,) for one."""
+    """What leaves the last depth are the outputs: (n, outputs), or (n,) for one.
+
+    >>> piaget.Learner(structure="linear").settings.decoder
+    NoDecoder()
+    """
 
     def draw(self, generator: torch.Generator, shape: Shape, outputs: int, dtype: torch.dtype) -> Tensors:
         return {}

@@ -18,6 +18,11 @@ class Evidence:
     """A task's validation data, with the candidate component and without it, sample by sample.
 
     with_candidate, without: outputs (n, columns); targets: (n,), class numbers or values.
+
+    >>> logits = torch.tensor([[2.0], [-1.0], [3.0]])
+    >>> evidence = piaget.Evidence("binary", logits, -logits, torch.tensor([1, 0, 0]))
+    >>> [round(score, 2) for score in evidence.scores]
+    [0.67, 0.33]
     """
 
     kind: Kind
@@ -52,7 +57,15 @@ class Evidence:
 
 
 class Expansion(ABC):
-    """Whether a candidate component is trained along with each new task, and whether it is kept."""
+    """Whether a candidate component is trained along with each new task, and whether it is kept.
+
+    >>> class Always(piaget.Expansion):
+    ...     proposes, passes = True, (False, True)
+    ...     def keeps(self, evidence):
+    ...         return True
+    >>> piaget.Learner(expansion=Always()).settings.algorithm.expansion.proposes
+    True
+    """
 
     proposes: bool  # is one trained?
     passes: tuple[bool, ...]  # each batch is used once a pass; True: with the candidate hidden
@@ -64,7 +77,11 @@ class Expansion(ABC):
 
 @dataclass(frozen=True)
 class NoExpansion(Expansion):
-    """The set of components stays as it is."""
+    """The set of components stays as it is.
+
+    >>> piaget.NoExpansion().proposes
+    False
+    """
 
     proposes = False
     passes = (False,)
@@ -76,7 +93,15 @@ class NoExpansion(Expansion):
 @dataclass(frozen=True)
 class ComponentDropout(Expansion):
     """Every batch is used with the candidate and with it hidden; it is kept if it improves the
-    validation score by at least `threshold`, relative."""
+    validation score by at least `threshold`, relative.
+
+    Raises `SettingError` if `threshold` is no number.
+
+    >>> logits = torch.tensor([[2.0], [-1.0], [3.0]])
+    >>> evidence = piaget.Evidence("binary", logits, -logits, torch.tensor([1, 0, 0]))
+    >>> piaget.ComponentDropout(threshold=0.05).keeps(evidence)
+    True
+    """
 
     threshold: float = 0.05
     proposes = True

@@ -24,6 +24,9 @@ class Optimizer(ABC):
 
     A parameter that a step does not touch (`live` 0) keeps its value and its slots: an update must multiply
     all that it changes by `live`, or by factors that are 0 then.
+
+    >>> piaget.Learner(optimizer=piaget.SGD(momentum=0.9)).settings.optimizer
+    SGD(momentum=0.9, weight_decay=0.0)
     """
 
     slots: tuple[str, ...] = ()  # tensors kept for each parameter, zeros at first
@@ -49,7 +52,13 @@ class Optimizer(ABC):
 
 @dataclass(frozen=True)
 class Adam(Optimizer):
-    """Adam with PyTorch's defaults; with `weight_decay`, AdamW."""
+    """Adam with PyTorch's defaults; with `weight_decay`, AdamW.
+
+    Raises `SettingError` for numbers that make no sense.
+
+    >>> piaget.Adam(weight_decay=0.01).moves_without_gradient
+    True
+    """
 
     beta1: float = 0.9
     beta2: float = 0.999
@@ -88,7 +97,13 @@ class Adam(Optimizer):
 
 @dataclass(frozen=True)
 class SGD(Optimizer):
-    """Gradient descent, with momentum if it is above 0."""
+    """Gradient descent, with momentum if it is above 0.
+
+    Raises `SettingError` for numbers that make no sense.
+
+    >>> piaget.SGD().slots
+    ('velocity',)
+    """
 
     momentum: float = 0.0
     weight_decay: float = 0.0
@@ -132,7 +147,14 @@ class Moment(NamedTuple):
 
 
 class RateSchedule(ABC):
-    """How the learning rate changes over the epochs of one stage on one task."""
+    """How the learning rate changes over the epochs of one stage on one task.
+
+    >>> class Halving(piaget.RateSchedule):
+    ...     def factor(self, epoch, epochs):
+    ...         return 0.5**epoch
+    >>> Halving().factor(2, 10)
+    0.25
+    """
 
     by_step: bool = False  # is `at` to be asked before each step? Else before each epoch
 
@@ -147,7 +169,11 @@ class RateSchedule(ABC):
 
 @dataclass(frozen=True)
 class ConstantRate(RateSchedule):
-    """The rate stays as it is."""
+    """The rate stays as it is.
+
+    >>> piaget.ConstantRate().factor(7, 10)
+    1.0
+    """
 
     def factor(self, epoch: int, epochs: int) -> float:
         return 1.0
@@ -155,7 +181,11 @@ class ConstantRate(RateSchedule):
 
 @dataclass(frozen=True)
 class CosineRate(RateSchedule):
-    """From the whole rate down to `least` of it, along half a cosine."""
+    """From the whole rate down to `least` of it, along half a cosine.
+
+    >>> [round(piaget.CosineRate(least=0.1).factor(epoch, 4), 2) for epoch in range(4)]
+    [1.0, 0.87, 0.55, 0.23]
+    """
 
     least: float = 0.0
 
@@ -189,7 +219,14 @@ class AdaptationCosine(RateSchedule):
 
 
 class StopRule(ABC):
-    """When a stage on a task ends before its last epoch, by scores on validation data."""
+    """When a stage on a task ends before its last epoch, by scores on validation data.
+
+    >>> class Enough(piaget.StopRule):
+    ...     def stops(self, gains):
+    ...         return gains[-1] > 0.99
+    >>> Enough().stops([0.8, 0.995])
+    True
+    """
 
     watches: bool = True  # does it need scores? They cost an evaluation after every epoch
 
@@ -201,7 +238,11 @@ class StopRule(ABC):
 
 @dataclass(frozen=True)
 class NeverStop(StopRule):
-    """Every stage has all its epochs."""
+    """Every stage has all its epochs.
+
+    >>> piaget.NeverStop().stops([0.9, 0.1])
+    False
+    """
 
     watches = False
 
@@ -211,7 +252,13 @@ class NeverStop(StopRule):
 
 @dataclass(frozen=True)
 class Patience(StopRule):
-    """Stops when the best score of a stage is `epochs` epochs old."""
+    """Stops when the best score of a stage is `epochs` epochs old.
+
+    Raises `SettingError` if `epochs` is not a whole number from 1 on.
+
+    >>> piaget.Patience(2).stops([0.7, 0.9, 0.8]), piaget.Patience(2).stops([0.7, 0.9, 0.8, 0.8])
+    (False, True)
+    """
 
     epochs: int = 10
 

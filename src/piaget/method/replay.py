@@ -61,6 +61,11 @@ class Replay(SampleMemory):
     share: None, as in the paper: an epoch runs over the union of the task's samples and all stored ones. Else
     each batch has this share of stored samples, and past tasks count alike; an epoch sees each of the task's
     own samples once, and stored ones as often as that takes.
+
+    Raises `SettingError` if `size` is not a whole number from 1 on.
+
+    >>> piaget.Learner(adaptation=piaget.Replay(size=5)).settings.adaptation
+    Replay(size=5)
     """
 
     share: float | None = None
@@ -74,7 +79,11 @@ class Replay(SampleMemory):
 @dataclass(frozen=True)
 class DilutedReplay(Replay):
     """Experience replay as in the authors' public code: a batch's loss is divided by the number of tasks that
-    it has samples of, so that batches with stored samples count less. The paper does not say so."""
+    it has samples of, so that batches with stored samples count less. The paper does not say so.
+
+    >>> piaget.DilutedReplay(size=5).name
+    'er-diluted'
+    """
 
     name = "er-diluted"
 

@@ -18,6 +18,11 @@ class StageKind:
     trains: the groups of parameters that learn; groups that a method does not have are left out. The encoders
     and decoders of past tasks ("past encoder", "past decoder") learn from their stored samples, if there are.
     adapts: the adaptation's stored samples join the batches, and it corrects the components' gradient.
+
+    Raises `SettingError` if a group is not known.
+
+    >>> piaget.StageKind("warm-up", frozenset(["decoder"])).adapts
+    False
     """
 
     name: str
@@ -49,7 +54,11 @@ WHOLE = StageKind("joint", JOINT.trains | {*PAST_ROLES}, adapts=True)
 
 
 class Schedule(ABC):
-    """Which stage each epoch is."""
+    """Which stage each epoch is.
+
+    >>> [stage.name for stage in piaget.Staged(2, 2, 1).stages()]
+    ['assimilation', 'assimilation', 'adaptation']
+    """
 
     @abstractmethod
     def stages(self) -> list[StageKind]:
@@ -59,7 +68,13 @@ class Schedule(ABC):
 @dataclass(frozen=True)
 class Staged(Schedule):
     """Algorithm 1: after every `adapt_freq` of `struct_updates` epochs of assimilation, the
-    components adapt for `comp_updates` epochs."""
+    components adapt for `comp_updates` epochs.
+
+    Raises `SettingError` if there would be too many epochs.
+
+    >>> len(piaget.Staged(struct_updates=900, adapt_freq=9, comp_updates=1).stages())
+    1000
+    """
 
     struct_updates: int = 99
     adapt_freq: int = 99
@@ -83,7 +98,11 @@ class Staged(Schedule):
 @dataclass(frozen=True)
 class Joint(Schedule):
     """Components and structure learn together in every epoch; with `past`, so do the encoders and decoders of
-    past tasks, from their stored samples."""
+    past tasks, from their stored samples.
+
+    >>> {stage.name for stage in piaget.Joint(20).stages()}
+    {'joint'}
+    """
 
     epochs: int = 100
     past: bool = False

@@ -65,7 +65,12 @@ from piaget.method.structures import STRUCTURES, Alone, LinearCombination, Monol
 
 @dataclass(frozen=True)
 class Algorithm:
-    """When what learns: a schedule, and an expansion."""
+    """When what learns: a schedule, and an expansion.
+
+    >>> algorithm = piaget.Algorithm(schedule=piaget.Joint(50), expansion=piaget.NoExpansion())
+    >>> len(piaget.Learner(algorithm=algorithm).settings.stages())
+    50
+    """
 
     schedule: Schedule
     expansion: Expansion = NoExpansion()  # noqa: RUF009  (frozen, without state)

@@ -20,7 +20,14 @@ from piaget.method.trees import Tensors, resize, without_place
 
 @dataclass(frozen=True)
 class SoftOrdering(Structure):
-    """Soft layer ordering: at each depth, a softmax over components. logits (k, depth)."""
+    """Soft layer ordering: at each depth, a softmax over components. logits (k, depth).
+
+    >>> frame = piaget.Frame(piaget.Dense(16), [(16,), (16,), (16,)], k=4, outputs=1, dtype=torch.float32)
+    >>> params = piaget.SoftOrdering().draw(torch.Generator(), frame)
+    >>> visible = torch.tensor([True, True, True, False])
+    >>> piaget.SoftOrdering().prepare(params, visible)["weights"][:, 0]
+    tensor([0.3333, 0.3333, 0.3333, 0.0000])
+    """
 
     name = "soft-ordering"
     axes = {"logits": 0}  # noqa: RUF012
@@ -88,6 +95,10 @@ class SoftGating(Structure):
     Dense components: a linear gate on the depth's input. Convolutional ones: a gating network
     with the main network's layers; the input of depth j passes through layers j .. last and a
     linear head of that depth. weight (depth, k, features), bias (depth, k).
+
+    >>> frame = piaget.Frame(piaget.Dense(16), [(16,), (16,), (16,)], k=4, outputs=1, dtype=torch.float32)
+    >>> piaget.SoftGating().draw(torch.Generator(), frame)["weight"].shape  # (depth, k, features)
+    torch.Size([2, 4, 16])
     """
 
     name = "soft-gating"
@@ -219,7 +230,12 @@ class Scaled(Structure):
 
 @dataclass(frozen=True)
 class LinearCombination(Structure):
-    """f(x) = psi^T (Phi^T x): psi (k, outputs), one column for a value or a binary logit."""
+    """f(x) = psi^T (Phi^T x): psi (k, outputs), one column for a value or a binary logit.
+
+    >>> frame = piaget.Frame(piaget.Linear(), [(9,), (1,)], k=4, outputs=1, dtype=torch.float32)
+    >>> piaget.LinearCombination().draw(torch.Generator(), frame)["psi"].shape
+    torch.Size([4, 1])
+    """
 
     name = "linear"
     axes = {"psi": 0}  # noqa: RUF012
@@ -262,7 +278,11 @@ class LinearCombination(Structure):
 
 @dataclass(frozen=True)
 class Monolithic(Structure):
-    """No components: depth j is component j, for every task. The baseline's structure."""
+    """No components: depth j is component j, for every task. The baseline's structure.
+
+    >>> piaget.Learner(structure="monolithic", algorithm="joint").settings.structure
+    Monolithic()
+    """
 
     name = "monolithic"
     axes = {}  # noqa: RUF012
@@ -301,7 +321,11 @@ class Monolithic(Structure):
 @dataclass(frozen=True)
 class Alone(Structure):
     """A network of its own for each task, and nothing shared: layers (depth, ...), each drawn as a component
-    is. The baseline that tells whether sharing helps."""
+    is. The baseline that tells whether sharing helps.
+
+    >>> piaget.Learner(algorithm="alone", adaptation="fm").settings.structure
+    Alone()
+    """
 
     name = "alone"
     axes = {}  # noqa: RUF012

@@ -19,7 +19,11 @@ T = TypeVar("T")  # a tree, whose form is kept
 
 
 def map_tree(function: Callable[..., Any], tree: T, *others: Any) -> T:
-    """Applies `function` leaf by leaf to trees of the same form."""
+    """Applies `function` leaf by leaf to trees of the same form.
+
+    >>> piaget.map_tree(torch.numel, {"anchor": {"weight": torch.zeros(2, 3)}})
+    {'anchor': {'weight': 6}}
+    """
     if isinstance(tree, Tensor):
         return function(tree, *others)
     mapped: Any = None
@@ -98,7 +102,11 @@ def without_place(tensor: Tensor, axis: int, place: int) -> Tensor:
 
 
 def resize(tensor: Tensor, axis: int, size: int) -> Tensor:
-    """Cuts `tensor` along `axis` to `size`, or pads it there with zeros."""
+    """Cuts `tensor` along `axis` to `size`, or pads it there with zeros.
+
+    >>> piaget.resize(torch.ones(2), 0, 3)
+    tensor([1., 1., 0.])
+    """
     have = tensor.shape[axis]
     if have >= size:
         return tensor.narrow(axis, 0, size)

@@ -43,7 +43,11 @@ UNITS = {"accuracy": "accuracy in %", "rmse": "rmse"}
 
 @dataclass(frozen=True)
 class Method:
-    """A method by the names of its choices; a part of one's own is named `package.module:Name`."""
+    """A method by the names of its choices; a part of one's own is named `package.module:Name`.
+
+    >>> piaget.lab.Method(adaptation="er", algorithm="dynamic").structure
+    'soft-ordering'
+    """
 
     adaptation: str
     algorithm: str

@@ -19,7 +19,12 @@ NEW = "\0"  # no task's name: names are texts that can be written
 
 
 class Values(NamedTuple):
-    """Predicted values (n,), and the standard deviation of a new measurement from them (n,)."""
+    """Predicted values (n,), and the standard deviation of a new measurement from them (n,).
+
+    >>> from piaget import prior
+    >>> prior.Values(torch.zeros(3), torch.ones(3)).deviation
+    tensor([1., 1., 1.])
+    """
 
     mean: Tensor
     deviation: Tensor
@@ -27,7 +32,14 @@ class Values(NamedTuple):
 
 def values(known: Knowledge, x: Tensor, task: str | None) -> Values:
     """Of a regression's rows x (n, inputs), in its own units. A task that is not known gets the prior's
-    mean."""
+    mean.
+
+    >>> from piaget import prior
+    >>> x, y = torch.eye(6).double(), torch.arange(6).double()
+    >>> known = prior.learn(prior.begin("regression", trees=False), "a", x, y)
+    >>> [tuple(part.shape) for part in prior.values(known, x, "never seen")]
+    [(6,), (6,)]
+    """
     if known.form.kind != "regression":
         raise SettingError(f"the tasks are {known.form.kind}: they have probabilities, no values")
     out, variance = _outputs(known, x, task)
@@ -39,7 +51,14 @@ def values(known: Knowledge, x: Tensor, task: str | None) -> Values:
 
 
 def probabilities(known: Knowledge, x: Tensor, task: str | None) -> Tensor:
-    """(n, classes), with what is not known of the weights integrated out."""
+    """(n, classes), with what is not known of the weights integrated out.
+
+    >>> from piaget import prior
+    >>> x, y = torch.eye(6).double(), torch.arange(6) % 2
+    >>> known = prior.learn(prior.begin("binary", 2, trees=False), "a", x, y)
+    >>> prior.probabilities(known, x, "a").shape
+    torch.Size([6, 2])
+    """
     if known.form.kind == "regression":
         raise SettingError("the tasks are regressions: they have values, no probabilities")
     p = chances(_corrected(known, x, moderated(*_outputs(known, x, task)), task))
@@ -66,7 +85,14 @@ def _corrected(known: Knowledge, x: Tensor, out: Tensor, task: str | None) -> Te
 
 class Appraisal(NamedTuple):
     """How well components explain a task's rows that they have not seen: log-density a row (more is better),
-    and what is usual for the tasks that are known, with the deviation among them."""
+    and what is usual for the tasks that are known, with the deviation among them.
+
+    >>> from piaget import prior
+    >>> x, y = torch.eye(6).double(), torch.arange(6).double()
+    >>> known = prior.learn(prior.begin("regression", trees=False), "a", x, y)
+    >>> isinstance(prior.appraise(known, x, y), prior.Appraisal)
+    True
+    """
 
     found: float
     usual: float
@@ -75,7 +101,15 @@ class Appraisal(NamedTuple):
 
 def appraise(known: Knowledge, x: Tensor, y: Tensor) -> Appraisal:
     """Of rows of a task that is not known; nothing is learned. (`assimilate` gives knowledge that also knows
-    it, components as they are: for scores on other rows of it.)"""
+    it, components as they are: for scores on other rows of it.)
+
+    >>> from piaget import prior
+    >>> x, y = torch.eye(6).double(), torch.arange(6).double()
+    >>> known = prior.learn(prior.begin("regression", trees=False), "a", x, y)
+    >>> found = prior.appraise(known, x, 100 * y)
+    >>> found.found < found.usual
+    True
+    """
     tried = assimilate(known, NEW, *checked(known, "the new one", x, y))
     found = tried.inference
     rows = torch.tensor([float(record.n) for record in tried.records.values()], dtype=torch.float64)

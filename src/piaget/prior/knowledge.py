@@ -25,7 +25,14 @@ from piaget.prior.records import Labels, Record, added, standardised
 
 @dataclass(frozen=True)
 class Form:
-    """What the tasks are, and what is kept of them."""
+    """What the tasks are, and what is kept of them.
+
+    Raises `SettingError` if kind and classes do not fit.
+
+    >>> from piaget import prior
+    >>> prior.Form("multiclass", 5).outputs
+    5
+    """
 
     kind: Kind
     classes: int = 0
@@ -66,7 +73,14 @@ USUAL, NEVER = Noise(-0.7, 10.0), Adapted(0, 0, False)
 
 @dataclass(frozen=True, eq=False)
 class Knowledge:
-    """All that is known. Made by `begin`; tasks are named."""
+    """All that is known. Made by `begin`; tasks are named.
+
+    >>> from piaget import prior
+    >>> x, y = torch.eye(6).double(), torch.arange(6).double()
+    >>> known = prior.learn(prior.begin("regression", trees=False), "a", x, y)
+    >>> known.tasks, known.rows
+    (['a'], 6)
+    """
 
     form: Form
     frame: Frame | None = None
@@ -164,5 +178,12 @@ class Knowledge:
 
 
 def begin(kind: Kind, classes: int = 0, **settings: Any) -> Knowledge:
-    """Before any task. settings: see `Form`."""
+    """Before any task. settings: see `Form`.
+
+    Raises `SettingError` if kind and classes do not fit.
+
+    >>> from piaget import prior
+    >>> prior.begin("binary", 2).tasks
+    []
+    """
     return Knowledge(Form(kind, {"regression": 0, "binary": 2}.get(kind, classes), **settings))

@@ -27,6 +27,14 @@ def learn(known: Knowledge, task: str, x: Tensor, y: Tensor) -> Knowledge:
 
     Assimilation is exact: the posterior of its weights, components as they are. Components adapt to all
     tasks' records when enough is new; `settled` makes them.
+
+    Raises `TaskError` if the task is known, or its rows cannot be learned.
+
+    >>> from piaget import prior
+    >>> x, y = torch.eye(6).double(), torch.arange(6).double()
+    >>> known = prior.learn(prior.begin("regression", trees=False), "a", x, y)
+    >>> known.tasks
+    ['a']
     """
     if task in known.records:
         raise TaskError(f"task {task!r} is known; update it with new rows, or forget it first")
@@ -34,14 +42,32 @@ def learn(known: Knowledge, task: str, x: Tensor, y: Tensor) -> Knowledge:
 
 
 def update(known: Knowledge, task: str, x: Tensor, y: Tensor) -> Knowledge:
-    """More rows of a task that is known. For a regression, the same as if they had been there at once."""
+    """More rows of a task that is known. For a regression, the same as if they had been there at once.
+
+    Raises `UnknownTaskError` if it is not known, `TaskError` if its rows cannot be learned.
+
+    >>> from piaget import prior
+    >>> x, y = torch.eye(6).double(), torch.arange(6).double()
+    >>> known = prior.learn(prior.begin("regression", trees=False), "a", x, y)
+    >>> prior.update(known, "a", x, y).rows
+    12
+    """
     _check_known(known, task)
     return _added(known, task, x, y)
 
 
 def forget(known: Knowledge, task: str) -> Knowledge:
     """As if the task had never been learned: its record is gone, and what was drawn from it is estimated
-    anew, from the beginning, by the records of the others."""
+    anew, from the beginning, by the records of the others.
+
+    Raises `UnknownTaskError` if it is not known.
+
+    >>> from piaget import prior
+    >>> x, y = torch.eye(6).double(), torch.arange(6).double()
+    >>> known = prior.learn(prior.begin("regression", trees=False), "a", x, y)
+    >>> prior.forget(prior.learn(known, "b", x, y), "a").tasks
+    ['b']
+    """
     _check_known(known, task)
     left = {name: record for name, record in known.records.items() if name != task}
     return settled(anew(replace(known, records=left))) if left else Knowledge(known.form)
@@ -49,7 +75,14 @@ def forget(known: Knowledge, task: str) -> Knowledge:
 
 def anew(known: Knowledge) -> Knowledge:
     """All that can be estimated from records, estimated from them alone, whatever their order: as if all
-    tasks had come at once. (What labels were settled about is in the records.)"""
+    tasks had come at once. (What labels were settled about is in the records.)
+
+    >>> from piaget import prior
+    >>> x, y = torch.eye(6).double(), torch.arange(6).double()
+    >>> known = prior.learn(prior.begin("regression", trees=False), "a", x, y)
+    >>> prior.anew(known).tasks
+    ['a']
+    """
     frame, _, _ = known.begun
     names = sorted(known.records)
     before = _standard({name: known.records[name] for name in names}, flags=False)
@@ -99,7 +132,14 @@ def _due(known: Knowledge) -> bool:
 
 
 def assimilate(known: Knowledge, task: str, x: Tensor, y: Tensor) -> Knowledge:
-    """With the task's rows in its record, components as they are: what `try_task` asks about."""
+    """With the task's rows in its record, components as they are: what `try_task` asks about.
+
+    >>> from piaget import prior
+    >>> x, y = torch.eye(6).double(), torch.arange(6).double()
+    >>> known = prior.learn(prior.begin("regression", trees=False), "a", x, y)
+    >>> prior.assimilate(known, "b", x[:2], y[:2]).tasks
+    ['a', 'b']
+    """
     assert known.frame is not None
     frame, old = known.frame, known.records.get(task)
     new = record_of(frame, x, y)
@@ -162,6 +202,12 @@ def adapt(known: Knowledge, thorough: bool = True, patience: int = 1) -> Knowled
     """Components by the evidence of all tasks' records; directions are added or left out as it says.
 
     Not thorough: a few steps, with the directions that there are. patience: of adding directions.
+
+    >>> from piaget import prior
+    >>> x, y = torch.eye(6).double(), torch.arange(6).double()
+    >>> known = prior.learn(prior.begin("regression", trees=False), "a", x, y)
+    >>> prior.adapt(known).adapted.rows
+    6
     """
     frame, _, scales = known.begun
     known = replace(known, standard=_standard(known.records))
@@ -176,7 +222,14 @@ def adapt(known: Knowledge, thorough: bool = True, patience: int = 1) -> Knowled
 
 
 def settled(known: Knowledge) -> Knowledge:
-    """With components and correction adapted to all that was learned: for knowledge that is used for long."""
+    """With components and correction adapted to all that was learned: for knowledge that is used for long.
+
+    >>> from piaget import prior
+    >>> x, y = torch.eye(6).double(), torch.arange(6).double()
+    >>> known = prior.learn(prior.begin("regression", trees=False), "a", x, y)
+    >>> prior.settled(known).tasks
+    ['a']
+    """
     if known.records and known.adapted != (len(known.records), known.rows, True):
         known = adapt(known)
     if known.records and wants_trees(known) and known.corrected != known.rows:

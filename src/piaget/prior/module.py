@@ -15,7 +15,14 @@ from piaget.prior.labels import chances
 
 def module(known: Knowledge, task: str | None, divisor: float = 1.0) -> nn.Module:
     """From inputs (n, ...) to `probabilities` (n, classes), or to the mean of `values` (n,), of a task; of
-    one that is not known: the prior's. Whole numbers are divided by `divisor` first."""
+    one that is not known: the prior's. Whole numbers are divided by `divisor` first.
+
+    >>> from piaget import prior
+    >>> x, y = torch.eye(6).double(), torch.arange(6).double()
+    >>> known = prior.learn(prior.begin("regression", trees=False), "a", x, y)
+    >>> prior.module(known, "a")(x).shape
+    torch.Size([6])
+    """
     return TaskAnswers(known, task, divisor).eval()
 
 

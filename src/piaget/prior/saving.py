@@ -22,7 +22,15 @@ MOST_NOISE = 100.0  # the logarithm of a variance, in units of the target's own:
 
 
 def describe(known: Knowledge) -> tuple[dict[str, Any], Tree]:
-    """For JSON, and tensors. Tasks are numbered in their order."""
+    """For JSON, and tensors. Tasks are numbered in their order.
+
+    >>> from piaget import prior
+    >>> x, y = torch.eye(6).double(), torch.arange(6).double()
+    >>> known = prior.learn(prior.begin("regression", trees=False), "a", x, y)
+    >>> plain, tensors = prior.describe(known)
+    >>> prior.restore(plain, tensors).tasks
+    ['a']
+    """
     plain = {
         "form": dataclasses.asdict(known.form),
         "tasks": [
@@ -70,7 +78,16 @@ _PLAIN = {
 
 
 def restore(plain: dict[str, Any], tree: Tree) -> Knowledge:
-    """What `describe` gave. ValueError: it is something else."""
+    """What `describe` gave. ValueError: it is something else.
+
+    Raises `LoadError` if they do not fit together.
+
+    >>> from piaget import prior
+    >>> x, y = torch.eye(6).double(), torch.arange(6).double()
+    >>> known = prior.learn(prior.begin("regression", trees=False), "a", x, y)
+    >>> prior.restore(*prior.describe(known)).rows
+    6
+    """
     data = {name: read(hint, plain.get(name), name) for name, hint in _PLAIN.items()}
     form: Form = data["form"]
     if not data["tasks"]:

@@ -14,7 +14,13 @@ from typing import Any, TypedDict
 
 
 class Row(TypedDict):
-    """One number about a learner."""
+    """One number about a learner.
+
+    >>> task = piaget.stream("digits", seed=0, tasks=1)[0]
+    >>> rows = piaget.Learner(initial_tasks=1, epochs=2, width=8).learn(task)
+    >>> sorted({row["metric"] for row in rows})
+    ['accuracy', 'auc', 'components', 'loss', 'majority']
+    """
 
     stream: str
     method: str  # structure/adaptation/algorithm

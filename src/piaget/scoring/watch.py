@@ -28,6 +28,9 @@ class EpochReport:
 
     `score("validation")`, or of "train" or "test", is the score of the tasks being learned (their mean, if
     they are several): accuracy, or error in the user's units. It is computed when it is asked for.
+
+    >>> def until_good(report):  # given as `learner.learn(task, on_epoch=until_good)`
+    ...     return report.stage == "assimilation" and report.score("validation") > 0.99
     """
 
     seed: int

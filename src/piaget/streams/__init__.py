@@ -54,6 +54,16 @@ def stream(
     Files are looked for in `data_dir`, in the folder that PIAGET_DATA names, and in the user's cache
     folder; else they are downloaded. Options differ by stream: `train_size` limits the training
     samples of each task, `tasks` the number of tasks; see docs/streams.md.
+
+    Raises `SettingError` for a name or an option that is not known, `DataError` if files are damaged or
+    cannot be had.
+
+    >>> tasks = piaget.stream("digits", seed=0, tasks=3)
+    >>> len(tasks), tasks[0].name, tuple(tasks[0].train.x.shape[1:])
+    (3, 'digits-00', (1, 8, 8))
+    >>> piaget.stream("digit")
+    Traceback (most recent call last):
+    piaget.errors.SettingError: stream 'digit' is not known (did you mean 'digits'?); known: ...
     """
     known = lookup(name)
     seed = check_seed(seed)

@@ -39,6 +39,12 @@ def from_arrays(
     x: (n, *shape) inputs, y: (n,) labels or values, groups: (n,) to which task each sample belongs.
     Tasks come in the order in which groups first occur. See `Task.from_arrays` for the other options; inputs
     are scaled by the training samples of all tasks together, if they have the same shape.
+
+    Raises `SettingError`, `DataError` or `TaskError`, if arrays do not fit together.
+
+    >>> x, y = np.arange(80.0).reshape(40, 2), np.arange(40) % 2
+    >>> [task.name for task in piaget.streams.from_arrays(x, y, groups=["north"] * 20 + ["south"] * 20)]
+    ['north', 'south']
     """
     if isinstance(x, Mapping):
         if y is not None or groups is not None:
@@ -137,6 +143,13 @@ def from_datasets(
     single data set is divided at random by `fractions`. Inputs are tensors, arrays, or pictures; bytes are
     divided by `divisor` (255), other numbers standardised, unless `scale` is False (see `Task.from_arrays`).
     A data set is read when its task is first asked for, and then kept.
+
+    Raises `SettingError` or `DataError`, if data sets are none, or do not fit.
+
+    >>> data = torch.utils.data.TensorDataset(torch.eye(20), torch.arange(20) % 2)
+    >>> stream = piaget.streams.from_datasets({"monday": data, "friday": data})
+    >>> stream[1].name, len(stream[1].train)
+    ('friday', 12)
     """
     named = (
         dict(datasets)

@@ -45,6 +45,20 @@ def from_folder(
     `reuse` also for several tasks (then `tasks` says how many there are). `size` (height, width) resizes;
     without it all pictures must have the same size. Pictures are grey if all are, and else in colour.
     They are read when their task is asked for, and kept as bytes in the task.
+
+    Raises `DataError` if there are no pictures, or if they differ in size and `size` is not given;
+    `SettingError` for numbers that do not fit.
+
+    >>> import pathlib, tempfile
+    >>> from PIL import Image
+    >>> root = pathlib.Path(tempfile.mkdtemp())
+    >>> for number in range(20):
+    ...     place = root / "north" / ("cat", "dog")[number % 2]
+    ...     place.mkdir(parents=True, exist_ok=True)
+    ...     Image.new("L", (8, 8), number).save(place / f"{number}.png")
+    >>> stream = piaget.streams.from_folder(root)
+    >>> stream[0].labels, stream[0].input_shape
+    (('cat', 'dog'), (1, 8, 8))
     """
     if not isinstance(folder, str | os.PathLike):
         raise DataError(f"{folder!r} is no path of a folder")

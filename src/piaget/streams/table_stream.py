@@ -88,6 +88,17 @@ def from_table(
     missing, one more input says so. Values of a regression are standardised, too.
     All that is recorded in the tasks, and in a learner that learns them: `learner.predict(rows, task)`
     takes rows of the same columns, and scores are in the target's own units.
+
+    Raises `DataError` if a column is missing or cannot be read, with its name and the row, and
+    `SettingError` for settings that do not fit.
+
+    >>> import pandas
+    >>> table = pandas.DataFrame({"site": ["a", "b"] * 20, "age": range(40), "cost": np.arange(40) / 7})
+    >>> stream = piaget.streams.from_table(table, group="site", target="cost")
+    >>> stream[0]
+    Task('a', regression; inputs (1,); 12 train, 4 validation, 4 test samples)
+    >>> stream.encoding.inputs
+    ['age']
     """
     texts = {"group": group, "target": target, "split": split, "kind": kind, "name": name}
     for what, text in texts.items():
