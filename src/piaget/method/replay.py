@@ -64,8 +64,8 @@ class Replay(SampleMemory):
 
     Raises `SettingError` if `size` is not a whole number from 1 on.
 
-    >>> piaget.Learner(adaptation=piaget.Replay(size=5)).settings.adaptation
-    Replay(size=5)
+    >>> piaget.Learner(adaptation=piaget.Replay(size=5)).settings.adaptation.size
+    5
     """
 
     share: float | None = None
