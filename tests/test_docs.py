@@ -25,7 +25,13 @@ DOCS = ROOT / "docs"
 PAGES = [p for p in sorted(DOCS.rglob("*.md")) if not {"_build", "results-notes"} & {*p.parts}]
 TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES]
 # Pages whose blocks of Python have tests of their own.
-TESTED = {"README.md", "docs/streams.md", "docs/tables.md", "docs/extending.md", "docs/python.md"}
+TESTED = {
+    "README.md",
+    *(
+        f"docs/{name}.md"
+        for name in ("streams", "tables", "extending", "python", "inference", "components-library")
+    ),
+}
 NOT_RUN = re.compile(r"<!-- not run: \S.*-->\n+$")  # right before a block, with the reason
 
 
@@ -121,8 +127,9 @@ WITHOUT = {"piaget.Stream", "piaget.Memory", "piaget.Tensors", "piaget.streams.S
 # What is explained, but has no example yet: they are in docs/methods*.md and docs/streams.md.
 NO_EXAMPLE_YET = {
     "AGEM", "Acceptance", "AdaptationCosine", "Adapted", "AsDrawn", "BestEpoch", "CandidateStart", "Change",
-    "DERPlusPlus", "FreshCandidate", "Judgement", "KeptEpoch", "LastEpoch", "McNemar", "MergedEWC",
-    "Moment", "MostUsed", "NewTask", "NoReduction", "PastTask", "PruneAndMerge", "Reduction",
+    "Confidence", "DERPlusPlus", "Density", "Energy", "FreshCandidate", "Inference", "Inferred", "Join",
+    "Judgement", "KeptEpoch", "LastEpoch", "McNemar", "MergedEWC", "merge", "Moment", "NoInference", "Seen",
+     "MostUsed", "NewTask", "NoReduction", "PastTask", "PruneAndMerge", "Reduction",
     "SampleMemory", "Scaled", "SimilarTask", "Sizes", "Start", "TakeAll", "Validated", "ValidationScores",
     "streams.from_avalanche", "streams.from_huggingface",
 }  # fmt: skip

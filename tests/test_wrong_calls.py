@@ -164,7 +164,15 @@ def test_inputs_in_any_form_of_numbers(learner):
     assert np.array_equal(learner.predict_proba(x[::-1], "task 0"), expected[::-1])
 
 
-@pytest.mark.parametrize("name", [None, [], 5, NAN, np.zeros(3), {}, "nobody"])
+def test_no_task_at_all(learner):
+    """It would be inferred, if the learner had noted by what."""
+    with pytest.raises(piaget.SettingError, match="inference"):
+        learner.predict(np.zeros((1, 6)), None)
+    with pytest.raises(piaget.UnknownTaskError, match="known tasks: 'task 0', 'task 1'"):
+        learner.record(None)
+
+
+@pytest.mark.parametrize("name", [[], 5, NAN, np.zeros(3), {}, "nobody"])
 def test_names_of_tasks(learner, name):
     for ask in (lambda: learner.predict(np.zeros((1, 6)), name), lambda: learner.record(name)):
         with pytest.raises(piaget.UnknownTaskError, match="known tasks: 'task 0', 'task 1'"):

@@ -24,7 +24,8 @@ from piaget.method.choices import SETTINGS, Choices
 from piaget.method.expansion import NoExpansion
 from piaget.method.inference import Inference
 from piaget.method.reduction import NoReduction
-from piaget.method.settings import Algorithm, Settings, resolve
+from piaget.method.resolving import resolve
+from piaget.method.settings import Algorithm, Settings
 from piaget.method.structures import Structure
 from piaget.scoring.epoch_bar import epoch_bar
 from piaget.scoring.rows import Row

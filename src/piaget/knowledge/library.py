@@ -29,7 +29,8 @@ from piaget.method.choices import PLACE
 from piaget.method.components import KINDS, Components, Shape
 from piaget.method.description import components_from_json, is_described, to_json
 from piaget.method.parameters import SharedParams, new_moments, shared_moments
-from piaget.method.settings import Algorithm, Settings, resolve
+from piaget.method.resolving import resolve
+from piaget.method.settings import Algorithm, Settings
 from piaget.method.structures import Structure
 from piaget.method.trees import Tensors, ordered
 

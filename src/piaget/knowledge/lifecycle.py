@@ -23,7 +23,8 @@ from piaget.method.parameters import (
     shared_moments,
     task_moments,
 )
-from piaget.method.settings import Settings, with_inference
+from piaget.method.resolving import with_inference
+from piaget.method.settings import Settings
 from piaget.method.starting import NewTask, PastTask
 from piaget.method.trees import T, check_finite, leaves, map_tree, ordered, resize
 from piaget.recording import observed

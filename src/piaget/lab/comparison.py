@@ -16,10 +16,10 @@ import torch
 from piaget.errors import PiagetError, SettingError
 from piaget.lab.executors import Executor, InProcess, Processes
 from piaget.lab.jobs import Job
-from piaget.lab.making import PAPER_PARTS
 from piaget.lab.parts import METHOD, PARTS, Trusted, as_plain_data, is_reference
 from piaget.lab.sweeps import Event, check_jobs, diverged_runs, run_jobs, write_tables
 from piaget.method.choices import SEED, WHOLE, check_number
+from piaget.method.registry import FAMILIES
 from piaget.paper.defaults import algorithm_of, structure_of
 from piaget.paper.names import Method
 
@@ -184,7 +184,7 @@ class _Collector:
             return self.name(value) if is_reference(value) else value, {}
         if isinstance(value, type):
             return self.name(value), {}
-        parts = PAPER_PARTS.get(role, {})
+        parts = FAMILIES[role].parts if role in FAMILIES else {}
         alike = [name for name, usual in parts.items() if type(usual) is type(value)]
         if alike:
             name = next((name for name in alike if parts[name] == value), alike[0])

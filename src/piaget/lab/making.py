@@ -18,48 +18,10 @@ from piaget.knowledge.state import State
 from piaget.lab.configuration import Configuration
 from piaget.lab.parts import METHOD, NOTHING, PARTS, Trusted, as_flag, is_reference, make_part
 from piaget.learner import Learner
-from piaget.method.acceptance import ACCEPTANCES
-from piaget.method.components import KINDS
-from piaget.method.encoders import DECODERS, ENCODERS
-from piaget.method.expansion import EXPANSIONS
-from piaget.method.inference import INFERENCES
-from piaget.method.optimizer import KEPT_EPOCHS, OPTIMIZERS, RATE_SCHEDULES, STOP_RULES
-from piaget.method.reduction import REDUCTIONS
-from piaget.method.registry import ADAPTATIONS
-from piaget.method.starting import CANDIDATE_STARTS, STARTS
-from piaget.method.structures import STRUCTURES
+from piaget.method.registry import FAMILIES
 from piaget.streams import from_table, stream
 
 DataDir = str | os.PathLike[str] | None
-PAPER_PARTS: dict[str, Mapping[str, Any]] = {
-    "structure": STRUCTURES,
-    "adaptation": ADAPTATIONS,
-    "components": KINDS,
-    "encoder": ENCODERS,
-    "decoder": DECODERS,
-    "expansion": EXPANSIONS,
-    "optimizer": OPTIMIZERS,
-    "rate_schedule": RATE_SCHEDULES,
-    "stop": STOP_RULES,
-    "inference": INFERENCES,
-    "kept_epoch": KEPT_EPOCHS,
-    "start": STARTS,
-    "candidate_start": CANDIDATE_STARTS,
-    "acceptance": ACCEPTANCES,
-    "reduction": REDUCTIONS,
-}
-USUAL = {
-    "encoder": "learned",
-    "decoder": "learned",
-    "optimizer": "adam",
-    "rate_schedule": "constant",
-    "stop": "never",
-    "kept_epoch": "last",
-    "start": "drawn",
-    "candidate_start": "drawn",
-    "acceptance": "all",
-    "reduction": "none",
-}
 
 
 def make(
@@ -196,15 +158,16 @@ def _usual(role: str, configuration: Configuration) -> str:
     """Which part it is that fields are set of, if nothing else is said."""
     if role == "components":
         return "linear" if configuration["structure"] == "linear" else "dense"
-    if role in USUAL:
-        return USUAL[role]
+    usual = FAMILIES[role].usual if role in FAMILIES else None
+    if usual is not None:
+        return usual
     raise SettingError(
         f"fields of {role} are set, but not which one it is: give --{role.replace('_', '-')}, too"
     )
 
 
 def _papers(role: str, name: str) -> Any:
-    parts = PAPER_PARTS.get(role, {})
+    parts = FAMILIES[role].parts if role in FAMILIES else {}
     if name not in parts:
         known = f"expected {', '.join(parts)}" if parts else "only a part of one's own has fields"
         raise SettingError(f"{role} {name!r} has no fields that can be set; {known}")

@@ -11,40 +11,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from piaget.errors import LoadError, PiagetError
-from piaget.method.acceptance import ACCEPTANCES
 from piaget.method.choices import upgraded_algorithm
-from piaget.method.components import KINDS, Components
+from piaget.method.components import Components
 from piaget.method.encoders import DECODERS, ENCODERS, NoDecoder
-from piaget.method.expansion import EXPANSIONS
-from piaget.method.inference import INFERENCES
-from piaget.method.optimizer import KEPT_EPOCHS, OPTIMIZERS, RATE_SCHEDULES, STOP_RULES
-from piaget.method.reduction import REDUCTIONS
-from piaget.method.registry import ADAPTATIONS
+from piaget.method.optimizer import OPTIMIZERS, RATE_SCHEDULES, STOP_RULES
+from piaget.method.registry import FAMILIES
 from piaget.method.schedule import Joint, Staged
 from piaget.method.settings import Algorithm, Settings, check_fit
-from piaget.method.starting import CANDIDATE_STARTS, STARTS
-from piaget.method.structures import STRUCTURES
 
 PARTS: dict[str, type] = {"Settings": Settings, "Algorithm": Algorithm, "Staged": Staged, "Joint": Joint}
-for registry in (
-    STRUCTURES,
-    ADAPTATIONS,
-    KINDS,
-    ENCODERS,
-    DECODERS,
-    EXPANSIONS,
-    OPTIMIZERS,
-    RATE_SCHEDULES,
-    STOP_RULES,
-    INFERENCES,
-    KEPT_EPOCHS,
-    STARTS,
-    CANDIDATE_STARTS,
-    ACCEPTANCES,
-    REDUCTIONS,
-    {"none": NoDecoder()},
-):
-    PARTS |= {type(part).__name__: type(part) for part in registry.values()}
+for kinds in (*(family.parts for family in FAMILIES.values()), {"none": NoDecoder()}):
+    PARTS |= {type(part).__name__: type(part) for part in kinds.values()}
 
 
 # Fields that parts have had since files were first written, as plain data that does nothing new. They are not

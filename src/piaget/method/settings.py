@@ -1,66 +1,47 @@
-"""A learner's settings: names and numbers resolved to parts that fit together."""
+"""A learner's settings, without a gap; and whether they fit together. From what was chosen: resolving.py."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 
-from piaget.data.plain import shown
 from piaget.errors import SettingError
-from piaget.method.acceptance import ACCEPTANCES, Acceptance
-from piaget.method.adaptation import Adaptation, Frozen
+from piaget.method.acceptance import Acceptance
+from piaget.method.adaptation import Adaptation
 from piaget.method.choices import (
-    ALGORITHMS,
     COUNT,
-    NUMBERS_OF_PARTS,
     POSITIVE,
     SETTINGS,
-    STAGED,
     STAGES,
     TEXT,
     UP_TO_ONE,
     WHOLE,
     CompileMode,
     check_fields,
-    check_settings,
-    default_epochs,
     or_none,
 )
-from piaget.method.components import KINDS, Components
-from piaget.method.encoders import DECODERS, ENCODERS, Decoder, Encoder, LinearEncoder, NoDecoder
-from piaget.method.expansion import EXPANSIONS, ComponentDropout, Expansion, NoExpansion
-from piaget.method.inference import INFERENCES, Inference
+from piaget.method.components import Components
+from piaget.method.encoders import Decoder, Encoder, LinearEncoder
+from piaget.method.expansion import Expansion, NoExpansion
+from piaget.method.inference import Inference
 from piaget.method.model import Model
-from piaget.method.optimizer import (
-    KEPT_EPOCHS,
-    OPTIMIZERS,
-    RATE_SCHEDULES,
-    STOP_RULES,
-    KeptEpoch,
-    Optimizer,
-    RateSchedule,
-    StopRule,
-)
+from piaget.method.optimizer import KeptEpoch, Optimizer, RateSchedule, StopRule
 from piaget.method.parameters import Role
-from piaget.method.reduction import REDUCTIONS, Reduction
-from piaget.method.registry import ADAPTATIONS
-from piaget.method.replay import SampleMemory
+from piaget.method.reduction import Reduction
+from piaget.method.registry import FAMILIES
 from piaget.method.schedule import (
     ASSIMILATION,
     INITIALIZATION,
     SEPARATE_INITIALIZATION,
     WHOLE_INITIALIZATION,
-    Joint,
     Schedule,
-    Staged,
     StageKind,
 )
-from piaget.method.starting import CANDIDATE_STARTS, STARTS, CandidateStart, Start
-from piaget.method.structures import STRUCTURES, Alone, LinearCombination, Monolithic, Structure
+from piaget.method.starting import CandidateStart, Start
+from piaget.method.structures import Alone, LinearCombination, Monolithic, Structure
 
 
 @dataclass(frozen=True)
@@ -88,33 +69,6 @@ def _check_kinds(parts: Any, **kinds: type) -> None:
         if not isinstance(getattr(parts, name), kind):
             found = type(getattr(parts, name)).__name__
             raise SettingError(f"{name} is a {found}; expected an object of class {kind.__name__}")
-
-
-# The structure of algorithms that have no components to combine, whatever structure is chosen beside them.
-BASELINES: dict[str, Structure] = {
-    "no-components": Monolithic(),
-    "no-components-frozen": Monolithic(),
-    "alone": Alone(),
-}
-
-
-def named_algorithm(name: str, epochs: int, adapt_every: int | None = None) -> Algorithm:
-    """The paper's algorithms for so many epochs a task; the last one (or every N-th) adapts."""
-    if name not in STAGED:
-        if adapt_every is not None:
-            raise SettingError(
-                f"adapt_every is not a setting of the algorithm {name!r}: all its epochs are alike"
-            )
-        return Algorithm(Joint(epochs, past=name == "no-components"), name=name)
-    if epochs < 2:
-        raise SettingError(f"epochs={epochs} with {name!r}; expected 2 or more, since the last one adapts")
-    every = epochs if adapt_every is None else adapt_every
-    if every < 2 or epochs % every:
-        allowed = ", ".join(str(n) for n in range(2, epochs + 1) if epochs % n == 0)
-        raise SettingError(f"adapt_every={every} with {epochs} epochs; expected one of {allowed}")
-    schedule = Staged(struct_updates=epochs - epochs // every, adapt_freq=every - 1, comp_updates=1)
-    expansion = ComponentDropout() if name == "dynamic" else NoExpansion()
-    return Algorithm(schedule, expansion, name=name)
 
 
 @dataclass(frozen=True)
@@ -195,179 +149,8 @@ class Settings:
         return self.encoder.shared or "past encoder" in self.past_roles
 
 
-# --- from what was chosen -------------------------------------------------------------------------------
-
-
-def resolve(
-    structure: str | Structure,
-    adaptation: str | Adaptation,
-    algorithm: str | Algorithm,
-    choices: Mapping[str, Any],  # see choices.py
-) -> Settings:
-    """Fills in the paper's values for what is not chosen, and checks that all fits together."""
-    chosen = check_settings(choices)
-    numbers = {name: chosen.pop(name) for name in NUMBERS_OF_PARTS if name in chosen}
-    given_structure, structure = structure, _part("structure", structure, STRUCTURES, Structure)
-    adaptation = _part("adaptation", adaptation, ADAPTATIONS, Adaptation)
-    usual = "linear" if isinstance(structure, LinearCombination) else "dense"
-    components = _part("components", chosen.pop("components", usual), KINDS, Components)
-    _check_linear(structure, components)
-    linear = components.whole_model
-    epochs = chosen.pop("epochs", None)
-    baseline = BASELINES.get(algorithm) if isinstance(algorithm, str) else None
-    if baseline is not None and not isinstance(given_structure, str | type(baseline)):
-        raise SettingError(
-            f"structure={type(structure).__name__}(...) with the algorithm {algorithm!r}, which has none; "
-            "leave out the structure"
-        )
-    if isinstance(baseline, Alone):
-        adaptation = Frozen()  # nothing is shared that could adapt
-    algorithm = _algorithm(algorithm, epochs or default_epochs(linear), chosen)
-    encoder = chosen.pop("encoder", "none" if components.hidden is None else "learned")
-    decoder = chosen.pop("decoder", "learned")
-    stop = chosen.pop("stop", "patience" if "patience" in numbers else "never")
-    acceptance = chosen.pop("acceptance", "validated" if "held_out" in numbers else "all")
-    parts: dict[str, Any] = {
-        "components": components,
-        "adaptation": adaptation,
-        "expansion": algorithm.expansion,
-        "optimizer": _part("optimizer", chosen.pop("optimizer", "adam"), OPTIMIZERS, Optimizer),
-        "stop": _part("stop", stop, STOP_RULES, StopRule),
-        "acceptance": _part("acceptance", acceptance, ACCEPTANCES, Acceptance),
-    }
-    for name, value in numbers.items():
-        part, field = NUMBERS_OF_PARTS[name]
-        parts[part] = _changed(parts[part], name, field, value)
-    if linear and isinstance(parts["adaptation"], SampleMemory) and parts["adaptation"].size is None:
-        # With all samples in one batch, "one batch" would be all of them.
-        parts["adaptation"] = replace(parts["adaptation"], size=10)
-    structure = baseline or structure
-    initial_components = chosen.pop("initial_components", 4)
-    depth = chosen.pop("depth", 1 if linear else initial_components)
-    batch_size = chosen.pop("batch_size", "all" if linear else 32)
-    rate_schedule = chosen.pop("rate_schedule", "constant")
-    settings = Settings(
-        structure=structure,
-        adaptation=parts["adaptation"],
-        algorithm=replace(algorithm, expansion=parts["expansion"]),
-        components=parts["components"],
-        components_from=None,
-        initial_components=_least_components(structure, depth) or initial_components,
-        depth=depth,
-        encoder=_part("encoder", encoder, ENCODERS, Encoder),
-        decoder=NoDecoder() if linear else _part("decoder", decoder, DECODERS, Decoder),
-        initial_tasks=chosen.pop("initial_tasks", 4),
-        initial_epochs=chosen.pop("initial_epochs", epochs or len(algorithm.schedule.stages())),
-        batch_size=None if batch_size == "all" else batch_size,
-        optimizer=parts["optimizer"],
-        learning_rate=chosen.pop("learning_rate", 1e-3),
-        rate_schedule=_part("rate_schedule", rate_schedule, RATE_SCHEDULES, RateSchedule),
-        averaging=chosen.pop("averaging", 0.0),
-        stop=parts["stop"],
-        inference=_part("inference", chosen.pop("inference", "none"), INFERENCES, Inference),
-        kept_epoch=_part("kept_epoch", chosen.pop("kept_epoch", "last"), KEPT_EPOCHS, KeptEpoch),
-        start=_part("start", chosen.pop("start", "drawn"), STARTS, Start),
-        candidate_start=_part(
-            "candidate_start", chosen.pop("candidate_start", "drawn"), CANDIDATE_STARTS, CandidateStart
-        ),
-        acceptance=parts["acceptance"],
-        reduction=_part("reduction", chosen.pop("reduction", "none"), REDUCTIONS, Reduction),
-        seed=chosen.pop("seed", 0),
-        device=chosen.pop("device", "cpu"),
-        dtype=chosen.pop("dtype", "float32"),
-        compile=chosen.pop("compile", "auto"),
-    )
-    assert not chosen, f"settings that nobody reads: {chosen}"
-    check_fit(settings)
-    check_device(settings.device)
-    return settings
-
-
-def with_inference(settings: Settings, inference: str | Inference) -> Settings:
-    """The same settings with another way to infer tasks, which is to note something."""
-    part = _part("inference", inference, INFERENCES, Inference)
-    if not part.notes:
-        raise SettingError(f"inference={part.name!r} notes nothing; expected another one")
-    return replace(settings, inference=part)
-
-
-P = TypeVar("P")
-
-
-def _part(name: str, value: Any, known: Mapping[str, P], kind: Any) -> P:
-    """A part by its name, or the object itself."""
-    part: Any = known.get(value) if isinstance(value, str) else value
-    if isinstance(part, kind):
-        if part is not known.get(getattr(part, "name", "")):
-            check_own_part(name, part, known)
-        return part
-    called = (
-        f" (did you mean {value.__name__}()?)" if isinstance(value, type) and issubclass(value, kind) else ""
-    )
-    expected = f"one of {', '.join(known)}, or an object of class {kind.__name__}"
-    raise SettingError(f"{name}={shown(value)}; expected {expected}{called}")
-
-
-def check_own_part(role: str, part: Any, known: Mapping[str, Any]) -> None:
-    """Raises an error if a part of one's own cannot be compared, or told from the paper's."""
-    where = f"{role}={type(part).__name__}(...)"
-    dataclass_params = getattr(type(part), "__dataclass_params__", None)
-    frozen = dataclass_params is None or dataclass_params.frozen
-    if not frozen or type(part).__hash__ is None:
-        raise SettingError(
-            f"{where}: it can change; expected a frozen dataclass, so that learners can be compared and saved"
-        )
-    if isinstance(part, Adaptation) and part.references > 0 and not part.corrects:
-        raise SettingError(
-            f"{where}: references={part.references}, but no `correct` that would be given their gradient"
-        )
-    if role not in ("structure", "adaptation"):
-        return
-    name = getattr(part, "name", None)
-    if not isinstance(name, str) or not name or "/" in name:
-        raise SettingError(f"{where}: its name is {name!r}; expected a text without '/': name = \"mine\"")
-    if name in known and type(known[name]) is not type(part):
-        raise SettingError(f"{where}: its name is {name!r}, which is one of the paper's; give it another")
-
-
-def _changed(part: Any, name: str, field: str, value: Any) -> Any:
-    if field not in {f.name for f in fields(part)}:
-        raise SettingError(f"{name} is not a setting of {type(part).__name__}")
-    return replace(part, **{field: value})
-
-
-def _algorithm(algorithm: str | Algorithm, epochs: int, chosen: dict[str, Any]) -> Algorithm:
-    """By name or as it is given, with a schedule or an expansion that was chosen instead of its own."""
-    every = chosen.pop("adapt_every", None)
-    if isinstance(algorithm, str) and algorithm in ALGORITHMS:
-        algorithm = named_algorithm(algorithm, epochs, every)
-    elif not isinstance(algorithm, Algorithm):
-        raise SettingError(
-            f"algorithm={shown(algorithm)}; expected one of {', '.join(ALGORITHMS)}, or an object of class "
-            "Algorithm"
-        )
-    elif every is not None:
-        raise SettingError("adapt_every goes with an algorithm by name; an Algorithm has its own schedule")
-    if "schedule" in chosen:
-        if every is not None:
-            raise SettingError("adapt_every goes with the algorithm's own schedule; leave out one of the two")
-        schedules = {"staged": Staged(epochs - 1, max(epochs - 1, 1)), "joint": Joint(epochs)}
-        schedule = _part("schedule", chosen.pop("schedule"), schedules, Schedule)
-        algorithm = replace(algorithm, schedule=schedule)
-    if "expansion" in chosen:
-        expansion = _part("expansion", chosen.pop("expansion"), EXPANSIONS, Expansion)
-        algorithm = replace(algorithm, expansion=expansion)
-    return algorithm
-
-
-def _least_components(structure: Structure, depth: int) -> int | None:
-    """How many components a structure has that does not choose among them; None: it does."""
-    if isinstance(structure, Monolithic):
-        return depth
-    return None if structure.uses_components else 1  # one that nobody uses
-
-
-def _check_linear(structure: Structure, components: Components) -> None:
+def check_linear(structure: Structure, components: Components) -> None:
+    """Raises an error if linear components and linear combinations do not go together."""
     linear = isinstance(structure, LinearCombination)
     if linear != components.whole_model and not isinstance(structure, Monolithic | Alone):
         raise SettingError(
@@ -376,23 +159,6 @@ def _check_linear(structure: Structure, components: Components) -> None:
         )
 
 
-PARTS: dict[str, type] = {
-    "structure": Structure,
-    "adaptation": Adaptation,
-    "algorithm": Algorithm,
-    "components": Components,
-    "encoder": Encoder,
-    "decoder": Decoder,
-    "optimizer": Optimizer,
-    "rate_schedule": RateSchedule,
-    "stop": StopRule,
-    "inference": Inference,
-    "kept_epoch": KeptEpoch,
-    "start": Start,
-    "candidate_start": CandidateStart,
-    "acceptance": Acceptance,
-    "reduction": Reduction,
-}
 NUMBERS = {
     "initial_components": WHOLE,
     "depth": WHOLE,
@@ -407,9 +173,10 @@ NUMBERS = {
 
 def check_fit(settings: Settings) -> None:
     """Raises an error if a setting is none, or some do not fit together."""
-    _check_kinds(settings, **PARTS)
+    kinds = {role: family.base for role, family in FAMILIES.items() if role != "expansion"}
+    _check_kinds(settings, algorithm=Algorithm, **kinds)
     check_fields(settings, **NUMBERS)
-    _check_linear(settings.structure, settings.components)
+    check_linear(settings.structure, settings.components)
     if (settings.components_from is None) != (settings.initial_tasks > 0):
         raise SettingError(
             f"initial_tasks={settings.initial_tasks}; expected 0 if components are from a library, and "
