@@ -45,6 +45,19 @@ def merge(
     data: tasks of a or b whose data is used where no samples are stored (by methods without replay).
 
     The new learner goes on as `a` would have. Memories of both are kept.
+
+    Raises `SettingError` for learners that differ in more than their seeds, or have not learned their tasks
+    to the end, and for a tolerance where no samples are known; `TaskError`, if both have a task of one name.
+
+    >>> x, y = np.arange(80.0).reshape(40, 2), np.arange(40) % 2
+    >>> tasks = piaget.streams.from_arrays(x, y, groups=["north"] * 20 + ["south"] * 20)
+    >>> a, b = (piaget.Learner(seed=seed, initial_tasks=1, epochs=2, width=8) for seed in (0, 1))
+    >>> rows = a.learn(tasks[0]) + b.learn(tasks[1])
+    >>> both = piaget.merge(a, b)
+    >>> both
+    Learner(soft-ordering/er/dynamic, 2 tasks learned, 8 components)
+    >>> np.allclose(both.predict_proba(x, task="south"), b.predict_proba(x, task="south"))
+    True
     """
     for one in (a, b):
         if not isinstance(one, Learner):

@@ -10,7 +10,16 @@ from piaget.method.trees import leaves
 
 class Sizes(NamedTuple):
     """Numbers in all that a learner holds: of all tasks, what learns and what is fixed. (The optimizer's own
-    numbers are not counted: they serve learning alone.)"""
+    numbers are not counted: they serve learning alone.)
+
+    >>> x, y = np.arange(40.0).reshape(20, 2), np.arange(20) % 2
+    >>> learner = piaget.Learner(initial_tasks=1, initial_components=2, epochs=2, width=8, replay_size=5)
+    >>> rows = learner.learn(piaget.Task.from_arrays("site 1", x, y))
+    >>> learner.sizes()
+    Sizes(components=144, structures=4, encoders=24, decoders=9, memory=46)
+    >>> learner.sizes().parameters
+    181
+    """
 
     components: int
     structures: int

@@ -22,7 +22,12 @@ from piaget.method.trees import Tensors
 
 class Judgement(NamedTuple):
     """How a task is answered, sample by sample: the current task on validation data, a past one on stored
-    samples."""
+    samples.
+
+    >>> judgement = piaget.Judgement("site 1", torch.tensor([0.1, 2.3]), torch.tensor([0.0, 1.0]))
+    >>> float(judgement.errors.mean())
+    0.5
+    """
 
     task: str
     losses: Tensor  # (n,): cross-entropy, or squared error
@@ -31,7 +36,16 @@ class Judgement(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Adapted:
-    """An adaptation that has just ended, as an acceptance sees it."""
+    """An adaptation that has just ended, as an acceptance sees it.
+
+    >>> def judge(share):  # the more is taken over, the better for the new task, the worse for the old one
+    ...     losses = {"new": torch.tensor([1 - share]), "old": torch.tensor([0.2 * share])}
+    ...     return [piaget.Judgement(task, loss, loss) for task, loss in losses.items()]
+    >>> before, after = {"weight": torch.zeros(4, 8, 8)}, {"weight": torch.ones(4, 8, 8)}
+    >>> adapted = piaget.Adapted(before, after, judge)
+    >>> [judgement.task for judgement in adapted.judge(0.5)]
+    ['new', 'old']
+    """
 
     before: Tensors  # components (k, ...)
     after: Tensors
@@ -41,7 +55,21 @@ class Adapted:
 
 
 class Acceptance(ABC):
-    """How much of an adaptation is taken over."""
+    """How much of an adaptation is taken over.
+
+    A learner that is told a share outside of 0 to 1 raises `SettingError`.
+
+    >>> class Harmless(piaget.Acceptance):  # all of it, if no task is answered worse than before
+    ...     def share(self, adapted):
+    ...         pairs = zip(adapted.judge(0.0), adapted.judge(1.0))
+    ...         return float(all(new.losses.mean() <= old.losses.mean() for old, new in pairs))
+    >>> def judge(share):
+    ...     return [piaget.Judgement("old", torch.tensor([share]), torch.tensor([0.0]))]
+    >>> Harmless().share(piaget.Adapted({}, {}, judge))
+    0.0
+    >>> piaget.Learner(acceptance=Harmless()).settings.acceptance.judges
+    True
+    """
 
     judges: bool = True  # False: everything is taken over, and nobody is asked
     held_out: float = 0.0  # the share of each task's stored samples that is judged by, and not replayed
@@ -53,7 +81,11 @@ class Acceptance(ABC):
 
 @dataclass(frozen=True)
 class TakeAll(Acceptance):
-    """Components are as adaptation left them."""
+    """Components are as adaptation left them. This is the default, and what the paper does.
+
+    >>> piaget.Learner(acceptance="all").settings.acceptance
+    TakeAll()
+    """
 
     judges = False
 
@@ -71,6 +103,14 @@ class Validated(Acceptance):
     one; 0: of equal ones, the smallest.
     held_out: this share of each task's stored samples is judged by instead of being replayed: samples that
     were just trained on would speak for any adaptation. Those of a task that has only one do both.
+
+    Raises `SettingError` for numbers that make no sense.
+
+    >>> def judge(share):  # the new task is best at share 1, the old one at 0
+    ...     losses = {"new": torch.tensor([(1 - share) ** 2]), "old": torch.tensor([share**2])}
+    ...     return [piaget.Judgement(task, loss, loss) for task, loss in losses.items()]
+    >>> piaget.Validated(steps=4).share(piaget.Adapted({}, {}, judge))
+    0.5
     """
 
     steps: int = 4

@@ -175,7 +175,13 @@ class StepContext:
 
 
 class Join(NamedTuple):
-    """Where the tasks and components of a second learner come to stand among those of a first."""
+    """Where the tasks and components of a second learner come to stand among those of a first.
+
+    >>> join = piaget.Join(tasks=3, components=6, places=torch.tensor([1, 4, 5]))
+    >>> later = {"0": {"task": torch.tensor(0), "h": torch.zeros(3, 8), "y": torch.zeros(3)}}
+    >>> list(piaget.Replay().merged({}, later, join))  # its first task is now the fourth one
+    ['3']
+    """
 
     tasks: int  # so many tasks are before its own
     components: int  # so many there are in all

@@ -123,6 +123,18 @@ class MergedEWC(Adaptation):
     Phi* as the last task left them (online EWC), with the gradient lambda L (Phi - Phi*) R. A sum of pulls
     towards each task's own Phi_t, as `KroneckerEWC` keeps it, would have its minimum elsewhere, since the sum
     of the products is not exact.
+
+    Raises `SettingError` if `strength` is negative.
+
+    >>> x, y = np.arange(120.0).reshape(60, 2), np.arange(60) % 2
+    >>> tasks = piaget.streams.from_arrays(x, y, groups=np.repeat(["north", "south", "west"], 20))
+    >>> learner = piaget.Learner(adaptation=piaget.MergedEWC(0.01), initial_tasks=1, epochs=2, width=8)
+    >>> for task in tasks:
+    ...     rows = learner.learn(task)
+    ...     print(learner.sizes().memory)
+    868
+    868
+    868
     """
 
     strength: float = 1e-3

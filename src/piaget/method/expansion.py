@@ -122,6 +122,16 @@ class McNemar(Expansion):
 
     Of a regression, the error is the mean squared one, and a sample is mended if its own squared error gets
     smaller, spoilt if it gets larger: the sign test on paired errors.
+
+    Raises `SettingError` if `level` or `least` is no share.
+
+    >>> targets, without = torch.ones(20), torch.ones(20, 1)
+    >>> without[:6] = -1  # 6 of 20 samples are wrong without the candidate, which mends 4 or all of them
+    >>> with_candidate = torch.cat([-torch.ones(2, 1), torch.ones(18, 1)])
+    >>> piaget.McNemar().keeps(piaget.Evidence("binary", with_candidate, without, targets))
+    False
+    >>> piaget.McNemar().keeps(piaget.Evidence("binary", torch.ones(20, 1), without, targets))
+    True
     """
 
     level: float = 0.05

@@ -30,7 +30,21 @@ View = Literal["inputs", "encoded", "features"]
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """Inputs, and the network of a task that looks at them."""
+    """Inputs, and the network of a task that looks at them.
+
+    >>> class Margin(piaget.Inference):  # by how much the likeliest class is ahead of the next one
+    ...     name = "margin"
+    ...     def fit(self, seen, y, earlier):  # `seen` is one of these
+    ...         print(tuple(seen.view("inputs").shape), tuple(seen.view("features").shape))
+    ...         return {}
+    ...     def scores(self, noted, seen):
+    ...         best, second = seen.logits().topk(2).values.T
+    ...         return best - second
+    >>> x, y = np.arange(40.0).reshape(20, 2), np.arange(20) % 2
+    >>> learner = piaget.Learner(inference=Margin(), initial_tasks=1, epochs=2, width=8)
+    >>> rows = learner.learn(piaget.Task.from_arrays("site 1", x, y))
+    (12, 2) (12, 8)
+    """
 
     x: Tensor  # (n, *shape), as the network takes them
     given: Tensor  # the same in the units in which they were given: alike for all tasks
@@ -60,7 +74,21 @@ class Seen:
 
 
 class Inference(ABC):
-    """A way to tell of which task an input is."""
+    """A way to tell of which task an input is.
+
+    >>> class Nearest(piaget.Inference):
+    ...     name, comparable = "nearest", True
+    ...     def fit(self, seen, y, earlier):
+    ...         return {"mean": seen.view("inputs").double().mean(0)}  # (features,)
+    ...     def scores(self, noted, seen):
+    ...         return -(seen.view("inputs") - noted["mean"]).norm(dim=1)  # (n,)
+    >>> x, y = np.arange(80.0).reshape(40, 2), np.arange(40) % 2
+    >>> learner = piaget.Learner(inference=Nearest(), initial_tasks=2, epochs=2, width=8)
+    >>> for task in piaget.streams.from_arrays(x, y, groups=["north"] * 20 + ["south"] * 20):
+    ...     rows = learner.learn(task)
+    >>> learner.infer(np.array([[10.0, 11.0], [60.0, 61.0]])).answers
+    ['north', 'south']
+    """
 
     name: str
     notes: bool = True  # is anything noted when a task ends?
@@ -85,7 +113,17 @@ class Inference(ABC):
 
 @dataclass(frozen=True)
 class NoInference(Inference):
-    """Nothing is noted: tasks are always named."""
+    """Nothing is noted: tasks are always named. This is the default.
+
+    A learner that is asked without a task raises `SettingError`.
+
+    >>> x, y = np.arange(40.0).reshape(20, 2), np.arange(20) % 2
+    >>> learner = piaget.Learner(inference="none", initial_tasks=1, epochs=2, width=8)
+    >>> rows = learner.learn(piaget.Task.from_arrays("site 1", x, y))
+    >>> learner.predict(x)
+    Traceback (most recent call last):
+    piaget.errors.SettingError: ...
+    """
 
     name = "none"
     notes = False
@@ -110,6 +148,17 @@ class Density(Inference):
 
     The covariance is shrunk, with the weight of as many samples as there are dimensions, towards that of
     earlier tasks where they lie in the same space, and else towards its diagonal.
+
+    Raises `SettingError` if `view` is another word, or `dimensions` not a whole number from 1 on.
+
+    >>> x, y = np.arange(80.0).reshape(40, 2), np.arange(40) % 2
+    >>> learner = piaget.Learner(inference=piaget.Density("inputs"), initial_tasks=2, epochs=2, width=8)
+    >>> for task in piaget.streams.from_arrays(x, y, groups=["north"] * 20 + ["south"] * 20):
+    ...     rows = learner.learn(task)
+    >>> learner.infer(np.array([[10.0, 11.0], [60.0, 61.0]])).answers
+    ['north', 'south']
+    >>> learner.infer(x[:20], together=True)  # inputs of one task are told more surely
+    Inferred('north': 1)
     """
 
     view: View = "inputs"
@@ -231,7 +280,17 @@ class _OfOutputs(Inference):
 
 @dataclass(frozen=True)
 class Confidence(_OfOutputs):
-    """The probability of the likeliest class: the simplest way, to compare others with."""
+    """The probability of the likeliest class: the simplest way, to compare others with.
+
+    Learning a regression raises `TaskError`.
+
+    >>> x, y = np.arange(40.0).reshape(20, 2), np.arange(20) % 2
+    >>> learner = piaget.Learner(inference=piaget.Confidence(), initial_tasks=1, epochs=2, width=8)
+    >>> rows = learner.learn(piaget.Task.from_arrays("site 1", x, y))
+    >>> scores = learner.infer(x).scores  # (n, tasks)
+    >>> np.allclose(np.exp(scores[:, 0]), learner.predict_proba(x, task="site 1").max(1))
+    True
+    """
 
     name = "confidence"
     comparable = True
@@ -242,7 +301,16 @@ class Confidence(_OfOutputs):
 
 @dataclass(frozen=True)
 class Energy(_OfOutputs):
-    """The logarithm of the summed exponentials of a task's logits."""
+    """The logarithm of the summed exponentials of a task's logits.
+
+    Learning a regression raises `TaskError`.
+
+    >>> learner = piaget.Learner(inference=piaget.Energy(), initial_tasks=1, epochs=2, width=8)
+    >>> x = np.arange(40.0).reshape(20, 2)
+    >>> learner.learn(piaget.Task.from_arrays("site 1", x, x.sum(1)))
+    Traceback (most recent call last):
+    piaget.errors.TaskError: ...
+    """
 
     name = "energy"
 

@@ -131,7 +131,11 @@ class SGD(Optimizer):
 
 
 class Moment(NamedTuple):
-    """A point of a stage on a task. Epochs and steps are counted from 0."""
+    """A point of a stage on a task. Epochs and steps are counted from 0.
+
+    >>> piaget.Moment("adaptation", adapts=True, epoch=1, epochs=4, step=5, steps=10).share
+    0.375
+    """
 
     stage: str
     adapts: bool  # does the stage adapt?
@@ -200,7 +204,17 @@ class CosineRate(RateSchedule):
 @dataclass(frozen=True)
 class AdaptationCosine(RateSchedule):
     """In stages that adapt, from `start` of the rate down to `least` of it along half a cosine, step by step,
-    since adaptation may be a single epoch; in all other stages, the rate stays as it is."""
+    since adaptation may be a single epoch; in all other stages, the rate stays as it is.
+
+    Raises `SettingError` if `start` or `least` is negative.
+
+    >>> schedule = piaget.AdaptationCosine(start=0.5, least=0.1)
+    >>> moments = [piaget.Moment("adaptation", True, 0, 1, step, 4) for step in range(4)]
+    >>> [round(schedule.at(moment), 2) for moment in moments]
+    [0.5, 0.44, 0.3, 0.16]
+    >>> schedule.at(piaget.Moment("assimilation", False, 3, 99))
+    1.0
+    """
 
     start: float = 1.0
     least: float = 0.0
@@ -271,7 +285,11 @@ class Patience(StopRule):
 
 
 class ValidationScores(NamedTuple):
-    """What validation data says of a task after an epoch."""
+    """What validation data says of a task after an epoch.
+
+    >>> piaget.ValidationScores(gain=0.9, loss=0.3)
+    ValidationScores(gain=0.9, loss=0.3)
+    """
 
     gain: float  # its score, more being better (of a regression, minus the error)
     loss: float
@@ -279,7 +297,15 @@ class ValidationScores(NamedTuple):
 
 class KeptEpoch(ABC):
     """Which epoch's parameters a stage ends with, if nothing learns in it but what is a task's own, and the
-    candidate component: then one can go back to an epoch, and nothing changes for other tasks."""
+    candidate component: then one can go back to an epoch, and nothing changes for other tasks.
+
+    >>> class FirstGood(piaget.KeptEpoch):
+    ...     def prefers(self, seen):
+    ...         return all(scores.gain < 0.9 for scores in seen[:-1])
+    >>> seen = [piaget.ValidationScores(gain, 0.0) for gain in (0.8, 0.92, 0.95)]
+    >>> [FirstGood().prefers(seen[:epochs]) for epochs in (1, 2, 3)]  # the second epoch stays
+    [True, True, False]
+    """
 
     watches: bool = True  # does it need validation data? An evaluation costs
     every: int = 1  # it is looked at after each so many epochs of a stage, and after the last
@@ -291,7 +317,11 @@ class KeptEpoch(ABC):
 
 @dataclass(frozen=True)
 class LastEpoch(KeptEpoch):
-    """A stage ends with what its last epoch left."""
+    """A stage ends with what its last epoch left. This is the default, and what the paper does.
+
+    >>> piaget.Learner(kept_epoch="last").settings.kept_epoch
+    LastEpoch()
+    """
 
     watches = False
 
@@ -306,6 +336,12 @@ class BestEpoch(KeptEpoch):
 
     by: "loss", which tells epochs apart that classify the same samples rightly; or "score", which is what is
     reported in the end, and then the loss.
+
+    Raises `SettingError` if `every` is not a whole number from 1 on, or `by` is another word.
+
+    >>> seen = [piaget.ValidationScores(gain=0.9, loss=0.5), piaget.ValidationScores(gain=0.8, loss=0.4)]
+    >>> piaget.BestEpoch().prefers(seen), piaget.BestEpoch(by="score").prefers(seen)
+    (True, False)
     """
 
     every: int = 1

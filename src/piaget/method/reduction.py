@@ -18,7 +18,11 @@ from piaget.method.trees import Tensors
 
 
 class Change(NamedTuple):
-    """One component less. Those after it move up by one place, so a task still may use the first ones."""
+    """One component less. Those after it move up by one place, so a task still may use the first ones.
+
+    >>> piaget.Change(3).first, piaget.Change(3, into=1, share=0.5).first
+    (3, 1)
+    """
 
     component: int  # this one goes
     into: int | None = None  # it is merged into this one, which comes before it; None: it is removed
@@ -33,7 +37,17 @@ class Change(NamedTuple):
 
 class Reduction(ABC):
     """Which components might be done without. The least harmful proposal is carried out, and then others are
-    asked for, as long as there is one within the tolerance."""
+    asked for, as long as there is one within the tolerance.
+
+    A learner that is told of a component that it does not have raises `SettingError`.
+
+    >>> class WithoutTheUnused(piaget.Reduction):
+    ...     tolerance = 0.01
+    ...     def proposals(self, components, usage):
+    ...         return [piaget.Change(i) for i, used in enumerate(usage.tolist()) if used < 0.1]
+    >>> WithoutTheUnused().proposals({"weight": torch.zeros(3, 8, 8)}, torch.tensor([2.0, 0.05, 1.0]))
+    [Change(component=1, into=None, share=0.0)]
+    """
 
     tries: bool = True
     tolerance: float  # by how much the loss of each known task may rise in all, each time
@@ -46,7 +60,11 @@ class Reduction(ABC):
 
 @dataclass(frozen=True)
 class NoReduction(Reduction):
-    """All components stay."""
+    """All components stay. This is the default, and what the paper does.
+
+    >>> piaget.Learner(reduction="none").settings.reduction
+    NoReduction()
+    """
 
     tries = False
     tolerance = 0.0
@@ -64,6 +82,17 @@ class PruneAndMerge(Reduction):
     same space, so there is no order of units to be matched first.
 
     removals, pairs: how many of them are tried at a time.
+
+    Raises `SettingError` for numbers that make no sense.
+
+    >>> components = {"weight": torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.1, 1.0]])}  # (k, ...)
+    >>> usage = torch.tensor([1.0, 6.0, 2.0])  # (k,)
+    >>> for change in piaget.PruneAndMerge(pairs=1).proposals(components, usage):
+    ...     print(change)
+    Change(component=0, into=None, share=0.0)
+    Change(component=2, into=1, share=0.0)
+    Change(component=2, into=1, share=0.25)
+    Change(component=2, into=1, share=1.0)
     """
 
     tolerance: float = 0.02

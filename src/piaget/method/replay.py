@@ -24,7 +24,18 @@ from piaget.method.trees import Tensors
 @dataclass(frozen=True)
 class SampleMemory(Adaptation):
     """Keeps `size` training samples of each task (None: one batch). What becomes of them is for classes that
-    derive from it."""
+    derive from it.
+
+    Raises `SettingError` if `size` is not a whole number from 1 on.
+
+    >>> class Half(piaget.SampleMemory):  # of what is stored, every other sample is replayed
+    ...     name = "half"
+    ...     def replay(self, memory):
+    ...         return [piaget.Stored(s.task, s.h[::2], s.y[::2], {}) for s in super().replay(memory)]
+    >>> memory = {"0": {"task": torch.tensor(0), "h": torch.zeros(6, 8), "y": torch.zeros(6)}}
+    >>> [len(stored.y) for stored in Half(size=6).replay(memory)]
+    [3]
+    """
 
     size: int | None = None
 
@@ -98,6 +109,14 @@ class DERPlusPlus(Replay):
 
     The loss of a stored sample is beta times its usual one, plus alpha times the squared distance of its
     outputs to those kept. alpha = 0, beta = 1: experience replay.
+
+    Raises `SettingError` if `alpha` or `beta` is negative, or as `Replay` does.
+
+    >>> x, y = np.arange(40.0).reshape(20, 2), np.arange(20) % 2
+    >>> learner = piaget.Learner(adaptation=piaget.DERPlusPlus(size=5), initial_tasks=1, epochs=2, width=8)
+    >>> rows = learner.learn(piaget.Task.from_arrays("site 1", x, y))
+    >>> piaget.stored_samples(learner.state.memory)[0].fields["logits"].shape  # (n, columns)
+    torch.Size([5, 1])
     """
 
     alpha: float = 0.5
@@ -129,6 +148,16 @@ class AGEM(SampleMemory):
 
     g - min(0, <g, r>) / |r|^2 r, with the gradient r of the loss of stored samples. Steps in which that
     happened are counted in rows "projected".
+
+    Raises `SettingError` if `references` or `size` is not a whole number from 1 on.
+
+    >>> x, y = np.arange(80.0).reshape(40, 2), np.arange(40) % 2
+    >>> tasks = piaget.streams.from_arrays(x, y, groups=["north"] * 20 + ["south"] * 20)
+    >>> agem = piaget.AGEM(size=5, references=4)
+    >>> learner = piaget.Learner(adaptation=agem, initial_tasks=1, epochs=2, width=8)
+    >>> rows = [row for task in tasks for row in learner.learn(task)]
+    >>> [(row["trained"], row["stage"]) for row in rows if row["metric"] == "projected"]
+    [('south', 'adaptation')]
     """
 
     references: int = 32

@@ -21,7 +21,19 @@ from piaget.method.trees import Tensors
 
 @dataclass(frozen=True, eq=False)
 class PastTask:
-    """A task that has been learned, as a start sees it."""
+    """A task that has been learned, as a start sees it.
+
+    >>> class Looking(piaget.Start):
+    ...     def begin(self, new):
+    ...         first = new.past[0]  # it is one of these
+    ...         print(first.input_shape, int(first.visible.sum()), "components")
+    ...         return new.drawn
+    >>> x, y = np.arange(80.0).reshape(40, 2), np.arange(40) % 2
+    >>> learner = piaget.Learner(start=Looking(), initial_tasks=1, epochs=2, width=8)
+    >>> for task in piaget.streams.from_arrays(x, y, groups=["north"] * 20 + ["south"] * 20):
+    ...     rows = learner.learn(task)
+    (2,) 4 components
+    """
 
     params: TaskParams  # for the components that it may use
     visible: Tensor  # (k,): which these are, of all
@@ -30,7 +42,19 @@ class PastTask:
 
 @dataclass(frozen=True, eq=False)
 class NewTask:
-    """A task that is about to be learned, as a start sees it."""
+    """A task that is about to be learned, as a start sees it.
+
+    >>> class Telling(piaget.Start):
+    ...     def begin(self, new):  # `new` is one of these
+    ...         x, y = new.sample(8)
+    ...         print(new.kind, tuple(x.shape), tuple(y.shape), len(new.past), "past task")
+    ...         return new.drawn
+    >>> x, y = np.arange(80.0).reshape(40, 2), np.arange(40) % 2
+    >>> learner = piaget.Learner(start=Telling(), initial_tasks=1, epochs=2, width=8)
+    >>> for task in piaget.streams.from_arrays(x, y, groups=["north"] * 20 + ["south"] * 20):
+    ...     rows = learner.learn(task)
+    binary (8, 2) (8,) 1 past task
+    """
 
     kind: Kind
     classes: int
@@ -55,7 +79,20 @@ class NewTask:
 
 
 class Start(ABC):
-    """What a new task's own parameters begin as."""
+    """What a new task's own parameters begin as. (Those of initial tasks begin as they are drawn.)
+
+    >>> class LikeTheLast(piaget.Start):  # half as it was drawn, half as the last task's structure
+    ...     def begin(self, new):
+    ...         last = new.past[-1].params.structure
+    ...         structure = new.model.structure.like(new.drawn.structure, last, 0.5)
+    ...         return new.drawn._replace(structure=structure)
+    >>> x, y = np.arange(80.0).reshape(40, 2), np.arange(40) % 2
+    >>> learner = piaget.Learner(start=LikeTheLast(), initial_tasks=1, epochs=2, width=8)
+    >>> for task in piaget.streams.from_arrays(x, y, groups=["north"] * 20 + ["south"] * 20):
+    ...     rows = learner.learn(task)
+    >>> learner.structures()["south"].shape  # (components, depths)
+    torch.Size([4, 4])
+    """
 
     @abstractmethod
     def begin(self, new: NewTask) -> TaskParams:
@@ -64,7 +101,11 @@ class Start(ABC):
 
 @dataclass(frozen=True)
 class AsDrawn(Start):
-    """As they were drawn: soft ordering weighs all components alike."""
+    """As they were drawn: soft ordering weighs all components alike. This is the default.
+
+    >>> piaget.Learner(start="drawn").settings.start
+    AsDrawn()
+    """
 
     def begin(self, new: NewTask) -> TaskParams:
         return new.drawn
@@ -82,6 +123,11 @@ class SimilarTask(Start):
     drawn, so that it can still learn to be any other. penalty: of the ridge regression, relative to the
     features' mean square. encoder: a past task's encoder for inputs of the same shape goes with its
     structure, where encoders learn.
+
+    Raises `SettingError` for numbers that make no sense.
+
+    >>> piaget.Learner(start=piaget.SimilarTask(samples=64, share=0.8)).settings.start
+    SimilarTask(samples=64, share=0.8, penalty=0.001, encoder=True)
     """
 
     samples: int = 256
@@ -152,7 +198,17 @@ def left_out_error(features: Tensor, targets: Tensor, penalty: float) -> float:
 
 
 class CandidateStart(ABC):
-    """What a component on trial begins as."""
+    """What a component on trial begins as.
+
+    >>> class MeanOfAll(piaget.CandidateStart):
+    ...     def begin(self, drawn, components, usage):
+    ...         return {name: (p + components[name].mean(0)) / 2 for name, p in drawn.items()}
+    >>> components, usage = {"bias": torch.tensor([[1.0, 3.0], [3.0, 5.0]])}, torch.tensor([0.2, 0.8])
+    >>> MeanOfAll().begin({"bias": torch.zeros(2)}, components, usage)
+    {'bias': tensor([1., 2.])}
+    >>> piaget.Learner(candidate_start=MeanOfAll())
+    Learner(soft-ordering/er/dynamic, 0 tasks learned, 0 components)
+    """
 
     @abstractmethod
     def begin(self, drawn: Tensors, components: Tensors, usage: Tensor) -> Tensors:
@@ -162,7 +218,11 @@ class CandidateStart(ABC):
 
 @dataclass(frozen=True)
 class FreshCandidate(CandidateStart):
-    """As it was drawn."""
+    """As it was drawn. This is the default.
+
+    >>> piaget.Learner(candidate_start="drawn").settings.candidate_start
+    FreshCandidate()
+    """
 
     def begin(self, drawn: Tensors, components: Tensors, usage: Tensor) -> Tensors:
         return drawn
@@ -171,7 +231,14 @@ class FreshCandidate(CandidateStart):
 @dataclass(frozen=True)
 class MostUsed(CandidateStart):
     """Near the component that past tasks use most: `share` of it, and the rest of a fresh one, since the two
-    would otherwise learn the same."""
+    would otherwise learn the same.
+
+    Raises `SettingError` if `share` is no share.
+
+    >>> components, usage = {"bias": torch.tensor([[1.0, 3.0], [3.0, 5.0]])}, torch.tensor([0.2, 0.8])
+    >>> piaget.MostUsed(share=0.5).begin({"bias": torch.zeros(2)}, components, usage)
+    {'bias': tensor([1.5000, 2.5000])}
+    """
 
     share: float = 0.9
 

@@ -150,6 +150,15 @@ class Scaled(Structure):
 
     gain, shift: (depth, units), or (depth, channels, 1, 1). Both begin at 0, where they change nothing, and
     where weight decay pulls them; those of initial tasks stay there, as all of their structures does.
+
+    Raises `SettingError` if `inner` is no structure, or one without depths (`LinearCombination`, say).
+
+    >>> piaget.Learner(structure="soft-ordering-scaled").settings.structure
+    Scaled(inner=SoftOrdering())
+    >>> frame = piaget.Frame(piaget.Dense(16), [(16,), (16,), (16,)], k=4, outputs=1, dtype=torch.float32)
+    >>> params = piaget.Scaled(piaget.SoftOrdering()).draw(torch.Generator(), frame)
+    >>> {name: tuple(p.shape) for name, p in params.items()}
+    {'logits': (4, 2), 'gain': (2, 16), 'shift': (2, 16)}
     """
 
     inner: Structure

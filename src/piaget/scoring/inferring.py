@@ -35,6 +35,19 @@ class Inferred:
     tasks: the names of all tasks, in the order of the columns of both that follow.
     scores: (n, tasks), the higher, the likelier; minus infinity, where an input cannot be one of the task's.
     p_values: (n, tasks), the share of the task's own inputs that are as unlikely as this one.
+
+    >>> x = np.random.default_rng(0).normal(size=(400, 2)) + np.repeat([[0.0], [20.0]], 200, axis=0)
+    >>> tasks = piaget.streams.from_arrays(x, np.arange(400) % 2, groups=np.repeat(["north", "south"], 200))
+    >>> learner = piaget.Learner(inference="inputs", initial_tasks=2, epochs=2, width=8)
+    >>> for task in tasks:
+    ...     rows = learner.learn(task)
+    >>> inferred = learner.infer(np.array([[0.0, 0.0], [20.0, 20.0], [90.0, -90.0]]))
+    >>> inferred
+    Inferred('north': 1, 'south': 1, None: 1)
+    >>> inferred.answers
+    ['north', 'south', None]
+    >>> inferred.p_values.shape, bool(inferred.known[2] < 0.05)
+    ((3, 2), True)
     """
 
     answers: list[str | None]

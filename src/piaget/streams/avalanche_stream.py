@@ -41,6 +41,21 @@ def from_avalanche(
     results are those of the task-incremental setting, also for benchmarks that are made for others.
     Transformations are those for evaluation: there is no augmentation. Data is read when its task is asked
     for, and then kept.
+
+    Raises `DataError` for what is no benchmark, or has streams that do not fit, `SettingError` for class
+    names or numbers that do not, and `TaskError`, when it is read, for an experience that cannot be a task.
+
+    Avalanche itself makes benchmarks with `nc_benchmark(train, test, n_experiences=5, ...)`, say. Here is a
+    small object that has the same interface:
+
+    >>> from types import SimpleNamespace
+    >>> def experience(*classes):  # of samples (input, class, task label)
+    ...     samples = [(torch.full((1, 4, 4), number / 10), classes[number % 2], 0) for number in range(10)]
+    ...     return SimpleNamespace(dataset=samples)
+    >>> benchmark = SimpleNamespace(train_stream=[experience(0, 1), experience(2, 3)])
+    >>> stream = piaget.streams.from_avalanche(benchmark, class_names=["ant", "bee", "cat", "dog"])
+    >>> stream[1]
+    Task('avalanche-01', binary: 'cat', 'dog'; inputs (1, 4, 4); 6 train, 2 validation, 2 test samples)
     """
     fractions, seed = check_fractions(fractions), check_seed(seed)
     experiences = {part: _experiences(benchmark, part) for part in PARTS}

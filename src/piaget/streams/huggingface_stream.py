@@ -60,6 +60,18 @@ def from_huggingface(
     Pictures are grey if all are, else in colour, and read when their task is asked for. Numbers are
     standardised by the training samples of all tasks. Groups that cannot be a task are skipped, with a note.
     Tables with texts and missing values: `from_table(dataset.to_pandas(), ...)`.
+
+    Raises `SettingError` for columns or numbers that do not fit, `DataError` for data that cannot be read or
+    has no task in it, and `PackageError` without the library `datasets`.
+
+    >>> import datasets
+    >>> columns = {"height": np.arange(40.0), "width": np.arange(40.0) % 7}
+    >>> columns |= {"animal": ["ant", "bee"] * 20, "site": ["north"] * 20 + ["south"] * 20}
+    >>> dataset = datasets.Dataset.from_dict(columns)
+    >>> inputs = ["height", "width"]
+    >>> stream = piaget.streams.from_huggingface(dataset, group="site", target="animal", inputs=inputs)
+    >>> stream[0]
+    Task('north', binary: 'ant', 'bee'; inputs (2,); 12 train, 4 validation, 4 test samples)
     """
     if (group is None) == (classes_per_task is None):
         raise SettingError("from_huggingface needs either group=... (a column), or classes_per_task=...")
