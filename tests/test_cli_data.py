@@ -66,13 +66,11 @@ def test_data_draw(name, small_data, tmp_path):
 
 
 def test_a_package_that_is_not_installed(small_data, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "scipy", None)
-    monkeypatch.setitem(sys.modules, "scipy.io", None)
-    assert main(["data", "verify", "landmine", "--data-dir", str(small_data)]) == 2
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    monkeypatch.setitem(sys.modules, "PIL.Image", None)
+    assert main(["data", "verify", "omniglot", "--data-dir", str(small_data)]) == 2
     said = capsys.readouterr()
-    assert (
-        "MATLAB files need the package scipy, which is not installed: pip install 'piaget[data]'" in said.err
-    )
+    assert "pictures need the package pillow, which is not installed: pip install 'piaget[data]'" in said.err
     assert "DAMAGED" not in said.out
 
 

@@ -14,6 +14,7 @@ import scipy.sparse
 import piaget
 from piaget.errors import DataError
 from piaget.streams import formats
+from piaget.streams.mat_file import read_mat
 from piaget.streams.sources import SOURCES
 from tests.data_files import idx, png, write_cifar, write_features, write_groups, write_idx, write_omniglot
 
@@ -81,6 +82,28 @@ def test_bad_mat_files(tmp_path):
     path.write_bytes(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM" + b"\x89HDF\r\n\x1a\n" + b"\0" * 100)
     with pytest.raises(DataError, match=r"version 7\.3; expected version 7"):
         read(path)
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_mat_files_as_scipy_reads_them(tmp_path, packed):
+    rng = np.random.default_rng(0)
+    content = {
+        "a": rng.normal(size=(5, 3)),
+        "b": rng.integers(0, 99, (2, 3, 4)).astype(np.uint8),
+        "c": cells(rng.normal(size=(2, 2)), np.zeros((0, 3)), np.arange(3, dtype=np.int16)),
+        "d": np.float32(2.5),
+        "text": "of no interest",
+    }
+    path = tmp_path / "file.mat"
+    scipy.io.savemat(path, content, do_compression=packed)
+    keys = ("a", "b", "c", "d")
+    ours, theirs = read_mat(path, keys), scipy.io.loadmat(path)
+    for key in keys:
+        assert ours[key].shape == theirs[key].shape
+        assert ours[key].dtype == theirs[key].dtype
+        for one, other in zip(ours[key].ravel(), theirs[key].ravel(), strict=True):
+            assert np.array_equal(one, other)
+            assert np.shape(one) == np.shape(other)
 
 
 def cells(*arrays):

@@ -18,6 +18,7 @@ import numpy as np
 from piaget.data.unpacking import LARGEST, opened, too_large
 from piaget.errors import DataError
 from piaget.extras import need
+from piaget.streams.mat_file import read_mat
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,46 +99,6 @@ def read_idx(path: Path, dimensions: int) -> np.ndarray:
 # --- .mat: the linear data sets and CUB -------------------------------------------------------------------
 
 
-def read_mat(path: Path, keys: tuple[str, ...]) -> dict[str, np.ndarray]:
-    """A MATLAB file's arrays by name."""
-    loadmat = need("scipy.io", "MATLAB files").loadmat
-    try:
-        _check_unpacked(path)
-        content = loadmat(path, variable_names=keys)
-    except DataError:
-        raise
-    except NotImplementedError as error:
-        raise DataError(f"{path} is a MATLAB file of version 7.3; expected version 7 (save -v7)") from error
-    except Exception as error:  # the reader fails in many ways on what is no .mat file
-        raise DataError(f"{path} is damaged or no MATLAB file: {type(error).__name__}: {error}") from error
-    absent = [key for key in keys if key not in content]
-    if absent:
-        raise DataError(f"{path} has no {' and no '.join(map(repr, absent))}; expected {' and '.join(keys)}")
-    return {key: content[key] for key in keys}
-
-
-def _check_unpacked(path: Path) -> None:
-    """Adds up what the packed elements of a .mat file hold, before any of it is kept in memory."""
-    done = 0
-    with open(path, "rb") as handle:
-        order = {b"IM": "<", b"MI": ">"}.get(handle.read(128)[126:])
-        while order and len(tag := handle.read(8)) == 8:
-            kind, size = struct.unpack(f"{order}2I", tag)
-            if kind != PACKED:
-                handle.seek(size, 1)
-                continue
-            unpacking, left = zlib.decompressobj(), size
-            while left > 0 and not unpacking.eof and (data := handle.read(min(left, CHUNK))):
-                left -= len(data)
-                while data and not unpacking.eof:
-                    done += len(unpacking.decompress(data, CHUNK))
-                    data = unpacking.unconsumed_tail
-                    if done > LARGEST:
-                        raise too_large(path)
-            handle.seek(left, 1)
-
-
-PACKED, CHUNK = 15, 1 << 20  # the kind of a packed element; bytes
 MOST_CLASSES = 1 << 20
 
 
