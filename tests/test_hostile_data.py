@@ -32,7 +32,7 @@ from piaget.cli.words import positive, seed_list
 from piaget.data import unpacking
 from piaget.data.encoding import Scaling
 from piaget.errors import DataError, PiagetError, SettingError, TaskError
-from piaget.streams import formats, from_arrays, from_folder, from_table, picture_files
+from piaget.streams import formats, mat_file, from_arrays, from_folder, from_table, picture_files
 from piaget.streams.objects import Drawing
 from piaget.streams.table_stream import TableStream
 from tests.small import make_task
@@ -329,7 +329,7 @@ def test_groups():
 @pytest.fixture
 def small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """One MB when unpacked, instead of 512."""
-    for module in (unpacking, formats):
+    for module in (unpacking, formats, mat_file):
         monkeypatch.setattr(module, "LARGEST", 1 << 20)
 
 
@@ -379,7 +379,7 @@ def test_packed_matrices(small_limit, tmp_path):
     scipy.io.savemat(path, {"X": np.zeros((1 << 20, 3)), "y": np.arange(3)}, do_compression=True)
     assert path.stat().st_size < 1 << 20
     with pytest.raises(DataError, match="holds more than 1 MB"):
-        formats.read_mat(path, ("X", "y"))
+        mat_file.read_mat(path, ("X", "y"))
 
 
 @pytest.mark.parametrize(
@@ -388,7 +388,7 @@ def test_packed_matrices(small_limit, tmp_path):
         (np.ones((3, 2)), [0, 1, 1e18], "expected class numbers from 0"),
         (np.full((3, 2), 1e300), [0, 1, 2], "infinite"),
         (scipy.sparse.csc_matrix(np.ones((3, 2))), [0, 1, 2], "expected a full matrix"),
-        (np.ones((3, 2)) * 1j, [0, 1, 2], "expected finite numbers"),
+        (np.ones((3, 2)) * 1j, [0, 1, 2], "matrix of real numbers"),
     ],
 )
 def test_matrices(x, y, message, tmp_path):
