@@ -32,7 +32,7 @@ from piaget.cli.words import positive, seed_list
 from piaget.data import unpacking
 from piaget.data.encoding import Scaling
 from piaget.errors import DataError, PiagetError, SettingError, TaskError
-from piaget.streams import formats, mat_file, from_arrays, from_folder, from_table, picture_files
+from piaget.streams import formats, from_arrays, from_folder, from_table, mat_file, picture_files
 from piaget.streams.objects import Drawing
 from piaget.streams.table_stream import TableStream
 from tests.small import make_task
