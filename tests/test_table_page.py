@@ -196,7 +196,7 @@ def test_the_same_runs_give_the_same_page(runs, tmp_path, monkeypatch):
     assert {path.name for path in pages[0]} == {
         "report.html",
         "tables.md",
-        *(f"{name}.{end}" for name in ("models", "groups") for end in ("md", "csv", "tex")),
+        *(f"{name}.{end}" for name in ("models", "groups", "classes") for end in ("md", "csv", "tex")),
     }
 
 
@@ -273,7 +273,15 @@ def addresses(runs, tmp_path_factory):
     pages = {target: described(runs / target) for target in MEANT}
     pages["all"] = described(runs)
     bare = described(runs / "ill")
-    bare["runs"][0] |= {"metrics": [], "models": [], "bins": [], "map": None, "columns": [], "tested": None}
+    bare["runs"][0] |= {
+        "metrics": [],
+        "models": [],
+        "bins": [],
+        "classes": [],
+        "map": None,
+        "columns": [],
+        "tested": None,
+    }
     bare["runs"][0]["groups"] = [group | {"scores": {}} for group in bare["runs"][0]["groups"]]
     pages["bare"] = bare
     for name, data in pages.items():
@@ -329,7 +337,8 @@ def test_everything_is_drawn_named_and_fits(browser, runs, target, width, view):
     assert browser.run("return document.documentElement.scrollWidth") <= width
     later = ["later"] if target == "stay" else []
     sections = browser.run("return [...document.querySelectorAll('main > section')].map((e) => e.id)")
-    assert sections == ["overview", "groups", "trust", "map", "columns", *later, "words"]
+    classes = [] if target == "stay" else ["classes"]
+    assert sections == ["overview", "groups", *classes, "trust", "map", "columns", *later, "words"]
     assert len(browser.texts("nav li")) == len(sections)
     assert "paper" not in browser.one("body").text.lower()
 
