@@ -14,6 +14,7 @@ from torch.utils.data import TensorDataset
 
 import piaget
 from examples import months, own_adaptation, own_component, own_stream, own_structure
+from tests import test_avalanche, test_huggingface
 from tests.notebooks import python_blocks as blocks
 from tests.small import mixed_tasks
 
@@ -50,7 +51,12 @@ def test_mixing_is_independent_per_component():
 def names(monkeypatch, tmp_path, small_data):
     """What the texts' Python blocks take for granted; with short streams and few epochs."""
     whole = piaget.stream
-    monkeypatch.setattr(piaget, "stream", lambda name, seed: whole(name, seed, small_data)[:6])
+
+    def short(name: str, seed: int, **options: Any) -> Any:
+        made = whole(name, seed, small_data, **options)
+        return made if options else made[:6]
+
+    monkeypatch.setattr(piaget, "stream", short)
 
     class Quick(piaget.Learner):
         def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -97,11 +103,15 @@ def test_the_readme(names, tmp_path):
 
 
 def test_the_page_on_streams(names):
-    names |= {"piaget": piaget, "learner": piaget.Learner()}
-    assert len(blocks("docs/streams.md")) == 3
+    benchmark = test_avalanche.Benchmark(test_avalanche.stream_of([[0, 1], [4, 2]], 9))
+    names |= {"piaget": piaget, "learner": piaget.Learner(), "benchmark": benchmark}
+    test_huggingface.dataset().save_to_disk("saved")
     for block in blocks("docs/streams.md"):
         exec(block, names)
+        if "from_huggingface" in block:
+            assert [task.name for task in names["stream"]] == ["north", "south", "east"]
     assert len(names["later"]) == 10
+    assert len(names["stream"]) == 2
 
 
 def test_the_page_on_tables(monkeypatch, tmp_path):
