@@ -13,7 +13,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from piaget.errors import SettingError
-from piaget.lab import checkpoint, runs as lab
+from piaget.lab import checkpoint, folder, runs as lab
 from piaget.lab.configuration import configure
 from piaget.lab.folder import read_description
 from piaget.lab.making import make
@@ -103,6 +103,24 @@ def test_killed_at_random_moments(name, tmp_path, monkeypatch):
     assert kills >= 3  # a fast machine may finish before more
     assert contents(out, seeds) == contents(tmp_path / "undisturbed", seeds)
     assert not list(out.rglob("checkpoint"))
+
+
+def test_killed_after_the_end(tmp_path, monkeypatch):
+    """What the process did not come to remove is removed by the next one; not while another run needs it."""
+    config, seeds = configuration(), [3, 4]
+    with monkeypatch.context() as patched:
+        patched.setattr("piaget.lab.runs.kept.remove", lambda place: None)
+        go(tmp_path, config, seeds)
+    left = tmp_path / "seed-3" / "checkpoint"
+    assert left.is_dir()
+    rows = contents(tmp_path, seeds)
+    folder.note(tmp_path / "seed-4", status="interrupted")
+    go(tmp_path, config, [3])
+    assert left.is_dir()
+    folder.note(tmp_path / "seed-4", status="done")
+    go(tmp_path, config, [3])
+    assert not left.exists()
+    assert contents(tmp_path, seeds) == rows
 
 
 def _killed_while_keeping(out, config, seeds, phase):

@@ -721,3 +721,9 @@ def dictionary(seed: int) -> Any:
 
 def letters(seed: int) -> Any:
     return "abc"
+
+
+def test_names_that_no_folder_can_have():
+    for name in ("a" * 5000, "a\0b"):
+        with pytest.raises(DataError, match="does not exist, or is no folder"):
+            from_folder(name)

@@ -83,6 +83,7 @@ def run(
         for one in runs.values():
             learner = to_json(one.learner.settings)
             folder.begin(one.folder, configuration, one.seed, learner, one.data, data_dir=data_dir)
+        _remove_leftovers(out, folders)
         if ended:
             return folders
         # In the same company as before an interruption: then the same numbers come out.
@@ -95,6 +96,15 @@ def run(
             tell_all = None if tell is None else partial(_tell_of_all, tell, i, len(cohorts))
             _train([runs[seed] for seed in cohort], configuration["every"], tell_all)
     return folders
+
+
+def _remove_leftovers(out: Path, folders: Sequence[Path]) -> None:
+    """Checkpoints of runs that have all ended: the process was killed before it could remove them."""
+    for path in folders:
+        place = path / "checkpoint"
+        if place.is_dir() and all(map(has_ended, seed_folders(out, folder.RunFolder(path).together))):
+            with contextlib.suppress(OSError):  # it may be read-only
+                kept.remove(place)
 
 
 def fingerprints(stream: Stream) -> dict[str, str]:

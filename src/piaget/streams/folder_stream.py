@@ -63,7 +63,7 @@ def from_folder(
     if not isinstance(folder, str | os.PathLike):
         raise DataError(f"{folder!r} is no path of a folder")
     root = Path(folder)
-    if not root.is_dir():
+    if not os.path.isdir(root):  # also of a name that is too long for a file
         raise DataError(f"{root} does not exist, or is no folder")
     fractions = check_fractions(fractions)
     seed = check_seed(seed)

@@ -146,7 +146,7 @@ def _parts(dataset: Any) -> dict[str, Any]:
     """{"train": ..., and "validation" and "test" if they are there}."""
     library = need("datasets", "data sets of Hugging Face")
     if isinstance(dataset, str | os.PathLike):
-        if not Path(dataset).is_dir():
+        if not os.path.isdir(dataset):  # also of a name that is too long for a file
             raise DataError(
                 f"{dataset} is no folder; expected one that save_to_disk wrote (nothing is downloaded: load "
                 "it with the library datasets, and give what it returns)"
