@@ -47,26 +47,16 @@ def check_task(settings: Settings, state: State, task: Task, expanding: bool) ->
             f"{where}: the learner is in the middle of {state.progress.tasks[-1]!r}; give it that "
             "task again to finish it first"
         )
-    if expanding and task.validation is None:
-        raise TaskError(
-            f"{where}: there is no validation split, but new components are judged by it; give "
-            "validation data, or use the algorithm 'compositional'"
-        )
-    if settings.stop.watches and task.validation is None:
-        raise TaskError(
-            f"{where}: there is no validation split, but it is to tell when to stop; give validation data, "
-            "or leave out the stop rule"
-        )
-    if settings.kept_epoch.watches and task.validation is None:
-        raise TaskError(
-            f"{where}: there is no validation split, but it is to tell which epoch is kept; give validation "
-            "data, or kept_epoch='last'"
-        )
-    if settings.acceptance.judges and task.validation is None:
-        raise TaskError(
-            f"{where}: there is no validation split, but adaptation is judged by it; give validation data, "
-            "or leave out the acceptance"
-        )
+    for needed, why, otherwise in (
+        (expanding, "new components are judged by it", "use the algorithm 'compositional'"),
+        (settings.stop.watches, "it is to tell when to stop", "leave out the stop rule"),
+        (settings.kept_epoch.watches, "it is to tell which epoch is kept", "choose kept_epoch='last'"),
+        (settings.acceptance.judges, "adaptation is judged by it", "leave out the acceptance"),
+    ):
+        if needed and task.validation is None:
+            raise TaskError(
+                f"{where}: there is no validation split, but {why}; give validation data, or {otherwise}"
+            )
     try:
         settings.inference.check_kind(task.kind)
         _check_inputs(settings, state, task)
