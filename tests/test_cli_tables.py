@@ -53,6 +53,8 @@ def test_a_story_of_months(tmp_path, capsys):
         word in run.out for word in ("Worth it: AUC 0.", "No clear difference: AUC 0.", "Not worth it")
     )
     assert "better in " in run.out
+    assert f"piaget report {out}" in run.out
+    assert f"piaget learn {out} LATER.csv" in run.out
     assert "expected calibration error" in run.out
     again = said(capsys, *january(tmp_path), "--out", out, "--each")
     assert again.code == 0
@@ -115,7 +117,8 @@ def test_values_with_intervals(tmp_path, capsys):
     run = said(capsys, *january(tmp_path, "stay", groups=range(5)), "--out", out, "--metric", "r2")
     assert run.code == 0, run.err
     assert "R2 0." in run.out
-    assert "% lie in their intervals of 90 %" in run.out
+    assert " % of the values lie in their intervals of 90 %" in run.out
+    assert "\nthe mean " in run.out
     table = visits([0, 40], 200, seed=3)
     table.drop(columns="ill").to_parquet(new)
     assert said(capsys, "predict", out, new, "--out", tmp_path / "p.parquet", "--interval", 0.8).code == 0
@@ -152,6 +155,7 @@ def test_wrong_input_is_refused_and_changes_nothing(place, capsys, tmp_path):
         assert (wrong.code, message in wrong.err) == (2, True), wrong.err
     for arguments, message in (
         (["learn", out, tmp_path / "nothing.csv"], "does not exist"),
+        (["run", "--table", new, "--target", "ill"], "--group is missing: which column of"),
         (["learn", tmp_path / "nothing", new], "does not exist, or is no folder"),
         (["forget", out, "site 99"], "task 'site 99' is not known; known tasks: 'site 0', "),
         (

@@ -66,3 +66,37 @@ def test_polars_in_and_out():
     assert found.columns == list(expected.columns)
     assert found["predicted cost"].to_list() == expected["predicted cost"].tolist()
     assert predict_table(learner, polars.from_pandas(new).lazy()).equals(found)
+    assert learner.predict_table(polars.from_pandas(new)).equals(found)
+
+
+def test_a_table_answered_by_groups():
+    table = only(frame(), "cost")
+    learner = piaget.PriorLearner()
+    learner.learn_all(from_table(table, group="site", target="cost"))
+    new = only(frame(seed=9), "cost").drop(columns="cost").iloc[:4].assign(site="site 99")
+    with pytest.warns(piaget.DataNote, match="'site 99': they are answered by what the others have") as notes:
+        found = learner.predict_table(new, interval=0.8)
+    assert notes[0].filename == __file__  # where the user called, not somewhere in the library
+    assert (found["predicted from"] == "other groups").all()
+    assert (found["cost from"] < found["predicted cost"]).all()
+    assert (found["predicted cost"] < found["cost to"]).all()
+
+
+def test_a_name_that_is_nearly_known():
+    learner = piaget.PriorLearner()
+    learner.learn_all(from_table(only(frame(), "cost"), group="site", target="cost"))
+    with pytest.raises(piaget.UnknownTaskError, match=r"known tasks: 'site 0', .*'site 5'$"):
+        learner.forget("site 9")
+    many = [f"town {i}" for i in range(30)] + ["Ulm", "Bern"]
+    error = str(piaget.UnknownTaskError.among("ulm", many))
+    assert error.endswith("'town 19', and 12 more; did you mean 'Ulm'?")
+    assert str(piaget.UnknownTaskError.among("zzz", many)).endswith("'town 19', and 12 more")
+
+
+def test_where_a_runs_learner_is(tmp_path):
+    learner = piaget.PriorLearner()
+    learner.learn_all(from_table(only(frame(), "cost"), group="site", target="cost"))
+    learner.save(tmp_path / "seed-0" / "learner")
+    for folder in (tmp_path, tmp_path / "seed-0"):
+        with pytest.raises(piaget.LoadError, match=r"no learner: .*; there is one in .*seed-0/learner$"):
+            piaget.load(folder)

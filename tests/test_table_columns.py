@@ -21,7 +21,7 @@ def test_a_text_among_numbers_is_a_mistake():
     table["age"] = table["age"].round(1).astype(object)
     table.loc[17, "age"] = "unknown"
     with pytest.raises(
-        DataError, match=r"column 'age' holds texts, nearly all .* in row 17 it holds 'unknown'"
+        DataError, match=r"column 'age' holds texts, nearly all .* in row 17 .* it holds 'unknown'"
     ):
         from_table(table, group="site", target="cost")
     table["age"] = [f"{a:.1f}".replace(".", ",") for a in frame()["age"]]
@@ -29,7 +29,7 @@ def test_a_text_among_numbers_is_a_mistake():
         from_table(table, group="site", target="cost")
     table["age"], table["cost"] = 1.0 * np.arange(240), table["cost"].astype(str)
     table.loc[3, "cost"] = "n/k"
-    with pytest.raises(DataError, match=r"column 'cost' holds texts, nearly all .* in row 3 it holds 'n/k'"):
+    with pytest.raises(DataError, match=r"'cost' holds texts, .* in row 3 \(counted from 0\) it holds 'n/k'"):
         from_table(table, group="site", target="cost")
 
 
@@ -59,6 +59,30 @@ def test_dates_in_files(tmp_path):
     assert np.allclose(stream.encoding.encode([row]), stream.encoding.encode([later]))
     with pytest.raises(DataError, match="column 'day' holds 'soon' in row 0"):
         stream.encoding.encode([row | {"day": "soon"}])
+
+
+@pytest.mark.parametrize("written", ["%d.%m.%Y", "%m/%d/%Y", "%d-%m-%Y %H:%M", "%Y/%m/%d"])
+def test_dates_that_are_not_written_year_first(written):
+    days = pandas.Series(pandas.date_range("2020-01-01", periods=240, freq="D")).dt.strftime(written)
+    table = only(frame(), "cost").assign(day=days)
+    with pytest.raises(DataError, match=r"column 'day' holds dates such as .* expected the year first"):
+        from_table(table, group="site", target="cost")
+    few = table.assign(day=np.resize(days[:28], 240))  # few enough for a category
+    with pytest.raises(DataError, match="expected the year first"):
+        from_table(few, group="site", target="cost")
+    known = from_table(few, group="site", target="cost", categorical="day").encoding
+    assert len(from_table(few, encoding=known)) == 6  # it was a category when it was learned
+    versions = table.assign(day=np.where(np.arange(240) % 2, "1.2.3", "1.10.0"))
+    assert "day=1.2.3" in from_table(versions, group="site", target="cost").encoding.inputs
+
+
+def test_all_columns_of_names_are_told_at_once():
+    names = {"a name": [f"person {i}" for i in range(240)], "notes": [f"note {i}" for i in range(240)]}
+    with pytest.raises(DataError) as error:
+        from_table(only(frame(), "cost").assign(**names), group="site", target="cost")
+    assert "column 'a name' has 144 different texts, such as 'person " in str(error.value)
+    assert "column 'notes' has 144 different texts" in str(error.value)
+    assert "--ignore 'a name' notes; in from_table, ignore=['a name', 'notes']" in str(error.value)
 
 
 def test_odd_files(tmp_path):

@@ -22,7 +22,7 @@ from piaget.scoring.answer_scores import (
     value_scores,
 )
 from piaget.scoring.simple_models import GroupRows, Part, compared
-from piaget.scoring.worth import at_chance, best_simple, difference, is_it_worth_it
+from piaget.scoring.worth import at_chance, best_simple, difference, is_it_worth_it, standard_errors
 from tests.small import make_row
 
 
@@ -156,7 +156,7 @@ def test_what_is_said_of_worth():
     )
     assert is_it_worth_it(better, "auc") == (
         "Worth it: AUC 0.818 against 0.797 of the best simple model (a linear model for each group), better "
-        "in 4 of 4 groups."
+        "in 4 of 4 groups; +0.0200 is more than chance (standard error 0.0041)."
     )
     noisy = scored([0.80, 0.90, 0.70], alone=[0.90, 0.70, 0.79])
     assert str(is_it_worth_it(noisy, "auc")).startswith("No clear difference: AUC 0.800 against 0.797")
@@ -169,6 +169,16 @@ def test_what_is_said_of_worth():
     found = difference("loss", {"a": 1.0, "b": 2.0}, {"a": 2.0, "b": 2.0, "c": 9.0})
     assert found is not None
     assert (found.mean, found.better, found.groups, found.verdict) == (0.5, 1, 2, "unclear")
+
+
+def test_few_groups_ask_for_more_standard_errors():
+    stats = pytest.importorskip("scipy.stats")
+    for groups in range(2, 31):
+        assert standard_errors(groups) == pytest.approx(max(2.0, stats.t.ppf(0.975, groups - 1)), abs=1e-6)
+    assert (standard_errors(1), standard_errors(500)) == (math.inf, 2.0)
+    ours, theirs = [0.80, 0.82, 0.81], [0.79, 0.81, 0.78]  # two and a half of them
+    assert str(is_it_worth_it(scored(ours, alone=theirs), "auc")).startswith("No clear difference")
+    assert str(is_it_worth_it(scored(ours * 4, alone=theirs * 4), "auc")).startswith("Worth it")
 
 
 def test_the_level_of_chance():

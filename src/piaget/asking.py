@@ -23,6 +23,7 @@ from piaget.scoring.rows import EVALUATION, Row
 from piaget.scoring.scores import TaskNetwork
 from piaget.scoring.task_module import TaskModule
 from piaget.scoring.watch import Watch
+from piaget.streams.table_predictions import predict_table
 
 
 class Asking:
@@ -91,6 +92,11 @@ class Asking:
         network = self._network(task, together)
         answer = inferring.probabilities_of(network.record, network.outputs(network.inputs(x)))
         return answer if isinstance(x, Tensor) else answer.numpy()
+
+    def predict_table(self, rows: Any) -> Any:
+        """The rows (a table or its path) with one more column: what is predicted for each, by its group.
+        Rows of groups that were not learned get no prediction, with a note."""
+        return predict_table(self._still(), rows)
 
     def infer(
         self, x: Any, *, together: bool = False, false_alarm: float = inferring.FALSE_ALARM
@@ -162,8 +168,7 @@ class Asking:
                 f"initialized together, and {left} more must come; or call initialize() now"
             )
         if name not in self.tasks:
-            known = ", ".join(map(repr, self.tasks)) or "none yet"
-            raise UnknownTaskError(f"task {name!r} is not known; known tasks: {known}")
+            raise UnknownTaskError.among(name, self.tasks)
         return state.records[name]
 
     def _network(self, task: str | Task, together: bool = False) -> TaskNetwork:

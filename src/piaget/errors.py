@@ -1,5 +1,14 @@
 """The errors that piaget raises about what it was given."""
 
+from __future__ import annotations
+
+import difflib
+import sys
+import warnings
+from collections.abc import Sequence
+
+SHOWN = 20  # known names in a message, at most
+
 
 class PiagetError(Exception):
     """Anything a user can put right; its text says what was found and what was expected.
@@ -39,6 +48,15 @@ class UnknownTaskError(PiagetError, KeyError):
 
     def __str__(self) -> str:  # KeyError would show the text in quotes
         return str(self.args[0])
+
+    @classmethod
+    def among(cls, name: str, known: Sequence[str]) -> UnknownTaskError:
+        """The error about a name that is none of the known ones: it lists some, and those that look alike."""
+        listed = ", ".join(map(repr, known[:SHOWN])) or "none yet"
+        more = f", and {len(known) - SHOWN} more" if len(known) > SHOWN else ""
+        alike = difflib.get_close_matches(name, known) or [one for one in known if name in one][:3]
+        meant = f"; did you mean {' or '.join(map(repr, alike))}?" if alike and more else ""
+        return cls(f"task {name!r} is not known; known tasks: {listed}{more}{meant}")
 
 
 class NotFinite(PiagetError, ArithmeticError):
@@ -92,6 +110,14 @@ class DataNote(UserWarning):
     >>> issubclass(piaget.DataNote, UserWarning)
     True
     """
+
+
+def note(text: str) -> None:
+    """Warns of something about the data, at the line of the user's own code that led to it."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "piaget":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, DataNote, stacklevel=level)
 
 
 class PackageError(PiagetError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -16,11 +15,12 @@ from piaget.data.class_weight import ClassWeight, check_class_weight, check_clas
 from piaget.data.columns import as_text
 from piaget.data.encoding import Encoding
 from piaget.data.tasks import Task
-from piaget.errors import DataNote, SettingError, UnknownTaskError
+from piaget.errors import SettingError, UnknownTaskError, note
 from piaget.knowledge.common import Common, Label
 from piaget.knowledge.prior_storage import Lessons, PriorState
 from piaget.scoring.answer_scores import Answers
 from piaget.scoring.rows import COLUMNS, PRIOR_METHOD, Row
+from piaget.streams.table_predictions import predict_table
 
 NOTHING = "nothing is known yet; learn a task first"
 
@@ -166,6 +166,20 @@ class PriorAnswers(ABC):
             raise SettingError("the tasks are regressions: they have values, no probabilities (interval)")
         return said if isinstance(x, Tensor) else said.numpy()
 
+    def predict_table(
+        self,
+        rows: Any,
+        *,
+        proba: bool = False,
+        interval: float | None = None,
+        threshold: float | None = None,
+    ) -> Any:
+        """The rows (a table or its path) with more columns: what is predicted for each, by its group, and
+        whether from own rows or from other groups. proba: also the probability of each class. interval: also
+        between which values a measurement lies, with this probability. threshold: of two classes, the second
+        one from this probability on."""
+        return predict_table(self, rows, proba=proba, interval=interval, threshold=threshold)
+
     def module(self, task: str | Task) -> nn.Module:
         """A plain module, from inputs (n, *shape) to what `predict_proba` says, or to a regression's values:
         with copies of all that it needs, in 64 bits, to be exported and served without the rest. Of a task
@@ -183,14 +197,13 @@ class PriorAnswers(ABC):
         name = task.name if isinstance(task, Task) else as_text(task)
         if name not in self._known.tasks:
             how = "it is answered by what the others have in common, less sure"
-            warnings.warn(f"task {name!r} was never seen: {how}", DataNote, stacklevel=3)
+            note(f"task {name!r} was never seen: {how}")
         return name
 
     def _known_name(self, task: str | Task) -> str:
         name = task.name if isinstance(task, Task) else as_text(task)
         if name not in self.tasks:
-            known = ", ".join(map(repr, self.tasks[:20])) or "none yet"
-            raise UnknownTaskError(f"task {name!r} is not known; known tasks: {known}")
+            raise UnknownTaskError.among(name, self.tasks)
         return name
 
     def _evaluated(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +14,7 @@ from piaget.data.class_weight import check_class_weight, check_classes
 from piaget.data.marks import is_batch, marks_of
 from piaget.data.plain import check_count, check_seed
 from piaget.data.tasks import Task
-from piaget.errors import DataNote, SettingError, TaskError
+from piaget.errors import SettingError, TaskError, note
 from piaget.knowledge import prior_storage
 from piaget.knowledge.checks import as_tasks, check_is_task
 from piaget.knowledge.common import Label, Rows, check_labels, common_of
@@ -205,7 +204,7 @@ class PriorLearner(PriorAnswers):
             text = (
                 f"test rows of {len(seen)} tasks, such as {seen[0]!r}, were learned, too: scores are too good"
             )
-            warnings.warn(text, DataNote, stacklevel=2)
+            note(text)
         if by_class and not self.labels:
             raise SettingError("by_class: the tasks are regressions; expected classes")
         rows = self._evaluated(self.known, known, EVALUATION, None, split, by_class)

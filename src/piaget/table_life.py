@@ -82,7 +82,8 @@ def _new_rows(learner: PriorLearner, groups: dict[str, Rows], source: str) -> di
             raise DataError(
                 f"{source}: of {found[1]} rows of {group!r} that were learned before, {found[0]} are there "
                 "again, and the others are not: they were changed or removed. Expected all of them, or new "
-                "rows only: forget the group first, or say that all rows are to count again"
+                "rows only: forget the group first, or say that all rows are to count again (--again, "
+                "again=True)"
             )
         x, y = groups[group]
         mask = overlap.unseen(all_grown)

@@ -63,14 +63,15 @@ def _list(options: argparse.Namespace) -> int:
     from piaget.streams.catalog import STREAMS
 
     described = {"streams": {stream.name: stream.what for stream in STREAMS.values()}} | CHOICES
+    width = 2 + max(len(name) for names in (*described.values(), PRESETS) for name in names)
     for title, names in described.items():
         print(title)
         for name, what in names.items():
-            print(f"  {name:<18}{what}")
+            print(f"  {name:<{width}}{what}")
     print("presets (piaget sweep NAME)")
     for preset in PRESETS.values():
-        print(f"  {preset.name:<18}{preset.what}: {preset.runs:,} runs, {expected_time(preset)}")
-        print(f"  {'':<18}expected: {preset.expected}")
+        print(f"  {preset.name:<{width}}{preset.what}: {preset.runs:,} runs, {expected_time(preset)}")
+        print(f"  {'':<{width}}expected: {preset.expected}")
     print("Files of streams: piaget data list")
     return 0
 

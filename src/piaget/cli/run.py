@@ -97,6 +97,9 @@ def _table(options: argparse.Namespace) -> dict[str, Any] | None:
             if value is not None:
                 raise SettingError(f"--{name} is of a table: leave it out with a stream")
         return None
+    for name in ("group", "target"):
+        if columns[name] is None:
+            raise SettingError(f"--{name} is missing: which column of {options.table} is it?")
     if options.data_dir is not None:
         raise SettingError("--data-dir is where streams have their files: leave it out with --table")
     lists = {name: columns[name] or [] for name in ("categorical", "ignore")}

@@ -67,7 +67,11 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--out", type=Path, default=Path("results"), metavar="DIR", help="output folder (default: results)"
     )
-    parser.add_argument("--quick", action="store_true", help="a preset in a minute: to see that all works")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="a preset with few epochs, tasks and samples, in minutes: to see that all works",
+    )
     add_flags(parser, ("every", "data_dir", "epochs", "components_from", *PART_SETTINGS))
     add_options(parser)
     add_set(parser, "a setting of the learners, such as width=128 (piaget run --help)")

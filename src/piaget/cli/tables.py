@@ -65,12 +65,16 @@ def show(seeds: Sequence[int], options: argparse.Namespace) -> int:
         if getattr(options, "by_class", False):
             _print_classes(summary)
     if found:
-        where = found[0][0].path
+        where = options.out if len(seeds) == 1 else found[0][0].path
         print(
             f"In {options.out}/seed-*: summary.json, rows.csv (all scores), learner/ (piaget.load), run.json."
         )
-        print(f"For new rows:    piaget predict {where} NEW.csv --out predictions.csv")
-        print(f"For later ones:  piaget learn {where} NEW.csv")
+        for what, command in (
+            ("A page of it", f"report {options.out}"),
+            ("To predict rows", f"predict {where} NEW.csv --out predictions.csv"),
+            ("To learn later rows", f"learn {where} LATER.csv"),
+        ):
+            print(f"{what + ':':<21}piaget {command}")
     return 2 * (len(found) < len(seeds))
 
 
@@ -100,13 +104,13 @@ def _print(run: RunFolder, rows: Sequence[Row], summary: dict[str, Any], metric:
     print(is_it_worth_it(rows, metric) or "")
     if summary["chance"]:
         print(summary["chance"])
-    for name, text in (
-        ("calibration error", "Probabilities are off by {:.3f} in the mean (expected calibration error)."),
-        ("coverage", "Of the values, {:.1%} lie in their intervals of 90 %."),
+    for name, scale, text in (
+        ("calibration error", 1, "Probabilities are off by {:.3f} in the mean (expected calibration error)."),
+        ("coverage", 100, "{:.1f} % of the values lie in their intervals of 90 %."),
     ):
         values = [row["value"] for row in rows if row["metric"] == name]
         if values:
-            print(text.format(values[-1]))
+            print(text.format(values[-1] * scale))
     scored = [group for group in groups if "piaget" in group[metric]]
     scored.sort(key=lambda group: group[metric]["piaget"], reverse=metric in LOWER_IS_BETTER)
     worst = ", ".join(f"{one['group']} {one[metric]['piaget']:.3f}" for one in scored[:WORST])
@@ -137,7 +141,8 @@ def _number(value: float | None) -> str:
 def _print_each(groups: Sequence[dict[str, Any]], metric: str, summary: dict[str, Any]) -> None:
     """Each group: majority, the best simple model, piaget."""
     best, sign = summary["best_simple"], -1 if metric in LOWER_IS_BETTER else 1
-    shown = [("majority", "majority"), (best, "simple"), ("piaget", "piaget")]
+    least = "mean" if summary["kind"] == "regression" else "majority"
+    shown = [("majority", least), (best, "simple"), ("piaget", "piaget")]
     print(f"\n{'group':>24}{'rows':>8}{'':>4}{NAMES[metric]}" + "".join(f"{name:>11}" for _, name in shown))
     for group in groups:
         scores = [group[metric].get(model) for model, _ in shown]

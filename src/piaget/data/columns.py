@@ -83,8 +83,16 @@ def tidied(name: str, values: Any) -> Any:
             return times
         for row, value in present.items():
             if isinstance(value, str) and pandas.isna(pandas.to_datetime(value, errors="coerce")):
-                raise DataError(f"column {name!r} holds {value!r} in row {row}, which is no date")
+                raise DataError(
+                    f"column {name!r} holds {value!r} in row {row} (counted from 0), which is no date"
+                )
     texts = {str(v) for v in present}
+    if len(texts) > 1 and all(OTHER_DATE.match(text) for text in texts):
+        raise DataError(
+            f"column {name!r} holds dates such as {present.iloc[0]!r}; expected the year first, as in "
+            "2021-03-04, since day and month cannot be told apart for certain; or leave the column out, or "
+            "name it as categorical"
+        )
     numeric = {text for text in texts if NUMBER.fullmatch(text.strip())}
     separated = {text for text in numeric if not PLAIN_NUMBER.fullmatch(text.strip())}
     many = len(texts) > 20 and len(numeric) > len(texts) / 2
@@ -95,7 +103,7 @@ def tidied(name: str, values: Any) -> Any:
             + (
                 "they have decimal commas or separate thousands"
                 if separated
-                else f"in row {odd} it holds {present[odd]!r}"
+                else f"in row {odd} (counted from 0) it holds {present[odd]!r}"
             )
             + ": make it a column of numbers, empty where a value is missing; or name it as categorical"
         )
@@ -103,6 +111,7 @@ def tidied(name: str, values: Any) -> Any:
 
 
 ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:$|[T ])")
+OTHER_DATE = re.compile(r"\s*(?:\d{1,2}[./-]\d{1,2}[./-]\d{4}|\d{4}[./]\d{1,2}[./]\d{1,2})(?:\s|$)")
 PLAIN_NUMBER = re.compile(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?")
 NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:[ ,.'\u2019\u00a0\u202f]\d{3})+|\d+)(?:[.,]\d*)?(?:[eE][+-]?\d+)?")
 CELLS = (str, numbers.Real, np.bool_, decimal.Decimal, datetime.date, datetime.time)

@@ -15,7 +15,7 @@ from piaget.data.class_weight import ClassWeight, check_class_weight, check_clas
 from piaget.data.typed_data import read
 from piaget.errors import LoadError, SettingError
 from piaget.knowledge.common import Common, Label, restored
-from piaget.knowledge.storage import PRIOR_FORMAT, as_folder, damaged, read_files, write_files
+from piaget.knowledge.storage import PRIOR_FORMAT, as_folder, damaged, no_learner, read_files, write_files
 
 VERSIONS = (1,)
 
@@ -85,7 +85,7 @@ def load(folder: str | os.PathLike[str]) -> PriorState:
     """What `save` wrote, checked."""
     path = as_folder(folder, LoadError)
     if not (path / "learner.json").is_file():
-        raise LoadError(f"{path} holds no learner: there is no file learner.json in it")
+        raise no_learner(path)
     try:
         data, tree = read_files(path, "learner", PRIOR_FORMAT, VERSIONS)
         return _state(data, tree)

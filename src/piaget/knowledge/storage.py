@@ -73,7 +73,7 @@ def load(folder: str | os.PathLike[str], own: Mapping[str, Any]) -> tuple[Settin
     """The settings and the state in a folder. own: parts of the user's own, by the names of settings."""
     path = as_folder(folder, LoadError)
     if not (path / "learner.json").is_file():
-        raise LoadError(f"{path} holds no learner: there is no file learner.json in it")
+        raise no_learner(path)
     try:
         if holds_prior(path):
             raise LoadError(
@@ -103,6 +103,13 @@ def holds_prior(folder: str | os.PathLike[str]) -> bool:
     """Is it a learner of the other class? (Of no learner at all, loading says so.)"""
     path = as_folder(folder, LoadError) / "learner.json"
     return path.is_file() and read_json(path).get("format") == PRIOR_FORMAT
+
+
+def no_learner(path: Path) -> LoadError:
+    """The error about a folder without one; of a run's folder, it says where its learner is."""
+    below = [*path.glob("learner/learner.json"), *sorted(path.glob("seed-*/learner/learner.json"))]
+    where = f"; there is one in {below[0].parent}" if below else ""
+    return LoadError(f"{path} holds no learner: there is no file learner.json in it{where}")
 
 
 def damaged(path: Path, error: Exception) -> LoadError:

@@ -8,7 +8,6 @@ last one is there, too: if one is damaged, or rows that it counts, they go on fr
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 from torch import Tensor
 
 from piaget.data.tasks import Stream
-from piaget.errors import DataNote, LoadError, SettingError
+from piaget.errors import LoadError, SettingError, note
 from piaget.knowledge.snapshot import describe, restore
 from piaget.knowledge.storage import read_files, write_files
 from piaget.lab.kept import BEFORE, FORMAT, LAST, VERSIONS, Kept, kept_of, lost, names
@@ -55,7 +54,7 @@ def load(
             errors.append(error)
             continue
         if errors:
-            warnings.warn(f"{errors[0]}. It goes on from the state kept before that.", DataNote, stacklevel=2)
+            note(f"{errors[0]}. It goes on from the state kept before that.")
         if name == BEFORE:  # the next one that is saved must not take the place of the good one
             os.replace(folder / f"{BEFORE}.json", folder / f"{LAST}.json")
         return kept

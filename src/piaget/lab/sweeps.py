@@ -10,7 +10,6 @@ import contextlib
 import json
 import math
 import traceback
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from piaget.errors import DataNote, LoadError, PiagetError, SettingError
+from piaget.errors import LoadError, PiagetError, SettingError, note
 from piaget.files import write_atomically
 from piaget.lab import folder, jobs as plain
 from piaget.lab.executors import Executor, Send, Work
@@ -195,7 +194,7 @@ def _readable_rows(one: RunFolder) -> list[Row]:
     try:
         return list(one.rows())
     except LoadError as error:
-        warnings.warn(f"left out: {error}", DataNote, stacklevel=2)
+        note(f"left out: {error}")
         return []
 
 

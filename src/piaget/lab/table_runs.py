@@ -21,7 +21,7 @@ from typing import Any
 from piaget.data.class_weight import ClassWeight, check_classes, from_text
 from piaget.data.plain import Label
 from piaget.data.tasks import Stream
-from piaget.errors import DataError, DataNote, LoadError, SettingError
+from piaget.errors import DataError, DataNote, LoadError, SettingError, note
 from piaget.files import write_atomically, write_json
 from piaget.knowledge.storage import holds_prior
 from piaget.lab import folder
@@ -172,7 +172,7 @@ def learn(path: Path, table: Path, again: bool = False) -> tuple[list[Arrival], 
         arrivals = learn_table(learner, table, again=again, columns=columns)
         gone = [one.group for one in arrivals if not one.known and one.group in _forgotten(run.path)]
         if gone:
-            warnings.warn(f"groups that were forgotten come again: {some(gone)}", DataNote, stacklevel=2)
+            note(f"groups that were forgotten come again: {some(gone)}")
         if any(arrival.rows for arrival in arrivals):
             rows = arrival_rows(learner, arrivals, table.name.split(".")[0])
             for arrival in arrivals:

@@ -95,6 +95,7 @@ def summary_of(learner: PriorLearner, tasks: Sequence[Task], rows: Sequence[Row]
             covered = [{"level": one, "observed": coverage(*said.interval(one), y)} for one in LEVELS]
     simple = {name: simple_scores(rows, name) for name in metrics}
     best = best_simple(metric, simple[metric])
+    names = SIMPLE if learner.labels else SIMPLE | {"majority": "the mean"}
     return {
         "kind": learner.common.kind,
         "labels": list(learner.labels),
@@ -109,7 +110,7 @@ def summary_of(learner: PriorLearner, tasks: Sequence[Task], rows: Sequence[Row]
         "classes": by_class,
         "columns": columns_of(learner),
         "structures": {name: psi.flatten().tolist() for name, psi in learner.structures().items()},
-        "simple": {model: SIMPLE[model] for model in SIMPLE if model in simple[metric]},
+        "simple": {model: name for model, name in names.items() if model in simple[metric]},
     }
 
 

@@ -109,8 +109,7 @@ def anew(known: Knowledge) -> Knowledge:
 
 def _check_known(known: Knowledge, task: str) -> None:
     if task not in known.records:
-        names = ", ".join(map(repr, known.tasks[:20])) or "none yet"
-        raise UnknownTaskError(f"task {task!r} is not known; known tasks: {names}")
+        raise UnknownTaskError.among(task, known.tasks)
 
 
 def _added(known: Knowledge, task: str, x: Tensor, y: Tensor) -> Knowledge:

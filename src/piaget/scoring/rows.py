@@ -68,7 +68,7 @@ REMOVED, MERGED, RISE = "component removed", "component merged", "rise by mergin
 EXPLAINED, USUALLY = "explained", "usually explained"
 # Models that a score is compared with, and what they are called. "alone" and the next ones are linear.
 SIMPLE = {
-    "majority": "most frequent class, or mean",
+    "majority": "most frequent class",  # of a regression: the mean
     "alone": "a linear model for each group",
     "pooled": "one linear model, with the group as a feature",
     "interactions": "one linear model, with all features by group",

@@ -3,6 +3,7 @@ No heavy imports."""
 
 from __future__ import annotations
 
+import functools
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +12,8 @@ from dataclasses import dataclass
 from piaget.errors import SettingError
 from piaget.scoring.rows import LOWER_IS_BETTER, MAJORITY, SIMPLE, Row
 
-SURE = 2.0  # standard errors
+SURE = 2.0  # standard errors, at least
+LEVEL = 0.95  # of Student's distribution, which asks for more of them where groups are few
 NAMES = {"auc": "AUC", "loss": "log-loss", "rmse": "RMSE", "r2": "R2", "accuracy": "accuracy"}
 CHOICES = {
     "binary": ("auc", "loss", "accuracy"),
@@ -31,6 +33,31 @@ def check_metric(
         raise SettingError(f"{what}{metric}: expected {', '.join(dict.fromkeys(known))}{of}")
 
 
+@functools.cache
+def standard_errors(groups: int) -> float:
+    """How many of them a mean over so many groups must be away from 0 to be more than chance: 3.2 for four
+    groups, 2 for many."""
+    if groups < 2:
+        return math.inf
+    low, high = 0.0, 100.0
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        low, high = (middle, high) if _within(middle, groups - 1) < LEVEL else (low, middle)
+    return max(SURE, high)
+
+
+def _within(t: float, freedom: int) -> float:
+    """The probability that Student's t lies between -t and t, in closed form (Abramowitz & Stegun 26.7.3)."""
+    angle = math.atan(t / math.sqrt(freedom))
+    cosine, odd = math.cos(angle), freedom % 2
+    term, total = (cosine if odd else 1.0), 0.0
+    for i in range(2 + odd, freedom + 1, 2):
+        total += term
+        term *= cosine**2 * (i - 1) / i
+    total *= math.sin(angle)
+    return 2 / math.pi * (angle + total) if odd else total
+
+
 @dataclass(frozen=True)
 class Difference:
     """Of paired scores, more being better: the mean, its standard error (none of one group), and how often it
@@ -44,7 +71,7 @@ class Difference:
     @property
     def verdict(self) -> str:
         """better, worse, or too close to call."""
-        if self.error is None or abs(self.mean) <= SURE * self.error:
+        if self.error is None or abs(self.mean) <= standard_errors(self.groups) * self.error:
             return "unclear"
         return "better" if self.mean > 0 else "worse"
 
@@ -93,13 +120,9 @@ def is_it_worth_it(rows: Sequence[Row], metric: str) -> str | None:
     )
     if found.error is None:
         return f"Too few groups to tell whether it is worth it: {numbers}."
-    if found.verdict == "better":
-        return f"Worth it: {numbers}."
-    if found.verdict == "worse":
-        return f"Not worth it: {numbers}."
-    return (
-        f"No clear difference: {numbers}; {found.mean:+.4f} may be chance (standard error {found.error:.4f})."
-    )
+    said = {"better": "Worth it", "worse": "Not worth it", "unclear": "No clear difference"}[found.verdict]
+    chance = "may be chance" if found.verdict == "unclear" else "is more than chance"
+    return f"{said}: {numbers}; {found.mean:+.4f} {chance} (standard error {found.error:.4f})."
 
 
 def at_chance(rows: Sequence[Row]) -> str | None:
@@ -114,7 +137,11 @@ def at_chance(rows: Sequence[Row]) -> str | None:
         found = difference(metric, ours, theirs)
         if found is None:
             continue
-        if found.mean - SURE * (found.error or 0.0) > 0:
+        if found.error is None:
+            sure = found.mean > 0
+        else:
+            sure = found.mean > standard_errors(found.groups) * found.error
+        if sure:
             return None
         mean = statistics.fmean(ours.values())
         return (

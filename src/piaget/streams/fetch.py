@@ -16,7 +16,6 @@ import socket
 import time
 import urllib.error
 import urllib.request
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +24,7 @@ from typing import Any
 from filelock import FileLock
 from platformdirs import user_cache_path
 
-from piaget.errors import DataError, DataNote
+from piaget.errors import DataError, note
 from piaget.streams.sources import File, Source
 
 Progress = Callable[[File, int, int | None], None]  # bytes so far, and in all if that is known
@@ -147,12 +146,12 @@ def _read(name: str, source: Source, marks: tuple[tuple[Path, int, int], ...]) -
     except DataError as error:
         raise DataError(f"{error}\nTo get the public file instead: piaget data fetch {name}") from None
     if other:
-        note = (
+        found = (
             "is not the public file by its hash"
             if len(other) == 1
             else "are not the public files by their hashes"
         )
-        warnings.warn(f"{', '.join(other)} {note}, but can be read, and used", DataNote, stacklevel=2)
+        note(f"{', '.join(other)} {found}, but can be read, and used")
     return content
 
 

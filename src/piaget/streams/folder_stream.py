@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from piaget.data.encoding import Scaling
 from piaget.data.plain import Fractions, check_fractions, check_seed
 from piaget.data.tasks import Kind, Task
-from piaget.errors import DataError, DataNote, SettingError
+from piaget.errors import DataError, SettingError, note
 from piaget.streams.cuts import (
     Rows,
     check_train_size,
@@ -84,7 +83,7 @@ def from_folder(
         divided[task] = _joined([parts["" if "" in found else task, c] for c in classes])
         reason = unusable(*divided[task], fractions)
         if reason:
-            warnings.warn(f"{root}: {task!r} is skipped: {reason}", DataNote, stacklevel=2)
+            note(f"{root}: {task!r} is skipped: {reason}")
             del per_task[task]
     if not per_task:
         raise DataError(f"{root}: no task is left")

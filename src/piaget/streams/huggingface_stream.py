@@ -7,7 +7,6 @@ Nothing is downloaded, and no code that comes with a data set is run: a path is 
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +19,7 @@ from piaget.data.arrays import as_array, is_measured
 from piaget.data.columns import as_text
 from piaget.data.plain import Fractions, check_fractions, check_seed, shown
 from piaget.data.tasks import Kind, scaled_alike
-from piaget.errors import DataError, DataNote, SettingError
+from piaget.errors import DataError, SettingError, note
 from piaget.extras import need
 from piaget.streams.array_stream import ReadLater, from_datasets
 from piaget.streams.cuts import PARTS, Rows, check_train_size, draw_classes, limit, rest_divided
@@ -100,7 +99,7 @@ def from_huggingface(
         rows = {part: np.flatnonzero(texts == task) for part, texts in groups.items()}
         found = rest_divided(rows, labels, kind == "regression", fractions, seed + i)
         if isinstance(found, str):
-            warnings.warn(f"{name}: {task!r} is skipped: {found}", DataNote, stacklevel=2)
+            note(f"{name}: {task!r} is skipped: {found}")
         else:
             divided[task] = found
     if not divided:
@@ -168,7 +167,7 @@ def _parts(dataset: Any) -> dict[str, Any]:
     for name, one in dataset.items():
         part = CALLED.get(str(name))
         if part is None or part in found:
-            warnings.warn(f"the part {name!r} of the data set is not used", DataNote, stacklevel=3)
+            note(f"the part {name!r} of the data set is not used")
         else:
             found[part] = one
     if "train" not in found:
@@ -201,7 +200,7 @@ def _targets(part: str, dataset: Any, name: str) -> np.ndarray | None:
     if hasattr(feature, "int2str"):  # a ClassLabel
         absent = [i for i, value in enumerate(values) if value is None or value < 0]  # -1: not labelled
         if len(absent) == len(values):
-            warnings.warn(f"the part {part!r} has no labels, and is not used", DataNote, stacklevel=3)
+            note(f"the part {part!r} has no labels, and is not used")
             return None
         if not absent:
             values = [feature.names[value] for value in values]

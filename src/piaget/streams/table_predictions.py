@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -11,18 +10,18 @@ import torch
 from piaget.data.columns import as_given, as_texts, read_table
 from piaget.data.encoding import Encoding
 from piaget.data.plain import is_number
-from piaget.errors import DataError, DataNote, SettingError
+from piaget.errors import DataError, SettingError, note
 from piaget.streams.table_rows import check_columns, note_new_levels, some
 
 if TYPE_CHECKING:
-    from piaget.learner import Learner
-    from piaget.prior_learner import PriorLearner
+    from piaget.asking import Asking
+    from piaget.prior_answers import PriorAnswers
 
 BASIS, OWN, OTHERS = "predicted from", "own rows", "other groups"
 
 
 def predict_table(
-    learner: Learner | PriorLearner,
+    learner: Asking | PriorAnswers,
     rows: Any,
     *,
     proba: bool = False,
@@ -48,10 +47,10 @@ def predict_table(
     without = int(sum(group in unknown for group in groups))
     if hasattr(learner, "answers"):
         told = _prior_columns(
-            cast("PriorLearner", learner), frame, groups, encoding, proba, interval, threshold
+            cast("PriorAnswers", learner), frame, groups, encoding, proba, interval, threshold
         )
         if unknown:
-            _note(f"{without} of {len(frame)} rows are of groups never seen, {some(unknown)}: they are "
+            note(f"{without} of {len(frame)} rows are of groups never seen, {some(unknown)}: they are "
                   "answered by what the others have in common, less sure")  # fmt: skip
     else:
         if proba or interval is not None or threshold is not None:
@@ -60,7 +59,7 @@ def predict_table(
         if without == len(frame):
             raise DataError(f"no row is of a group that was learned; those are {', '.join(learner.tasks)}")
         if unknown:
-            _note(f"{without} of {len(frame)} rows get no prediction: no task was learned for "
+            note(f"{without} of {len(frame)} rows get no prediction: no task was learned for "
                   f"{encoding.group} {some(unknown)}")  # fmt: skip
         answers = np.empty(len(frame), object)
         for group in dict.fromkeys(groups):
@@ -75,12 +74,8 @@ def predict_table(
     return as_given(answered, rows)
 
 
-def _note(text: str) -> None:
-    warnings.warn(text, DataNote, stacklevel=3)
-
-
 def _prior_columns(
-    learner: PriorLearner,
+    learner: PriorAnswers,
     frame: Any,
     groups: np.ndarray,
     encoding: Encoding,

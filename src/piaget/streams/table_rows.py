@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ from torch import Tensor
 
 from piaget.data.columns import as_numbers, as_text, as_texts, read_table
 from piaget.data.encoding import Encoding
-from piaget.errors import DataError, DataNote
+from piaget.errors import DataError, note
 from piaget.streams.table_stream import without_missing
 
 SHOWN = 5  # names in a message, at most
@@ -64,7 +63,7 @@ def check_columns(
         )
     new = [name for name in there if before is not None and name not in before]
     if new:
-        warnings.warn(f"{source}: columns that were not there before are not used: {some(new)}", DataNote, 3)
+        note(f"{source}: columns that were not there before are not used: {some(new)}")
 
 
 def note_new_levels(frame: Any, encoding: Encoding) -> dict[str, list[str]]:
@@ -77,11 +76,9 @@ def note_new_levels(frame: Any, encoding: Encoding) -> dict[str, list[str]]:
             if new:
                 found[column.name] = new
                 rows = int(np.isin(texts, np.array(new, object)).sum())
-                warnings.warn(
+                note(
                     f"column {column.name!r}: {some(new)} was never seen before, in {rows} of {len(frame)} "
-                    "rows: they are told by their other columns",
-                    DataNote,
-                    stacklevel=3,
+                    "rows: these are answered by their other columns"
                 )
     return found
 

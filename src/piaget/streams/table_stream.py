@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+import shlex
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from piaget.data.columns import as_numbers, as_text, as_texts, check_cells, read
 from piaget.data.encoding import Column, Encoding, Scaling
 from piaget.data.plain import Fractions, check_fractions, check_seed, shown
 from piaget.data.tasks import KINDS, Kind, Task, split_rows, standardized
-from piaget.errors import DataError, DataNote, SettingError
+from piaget.errors import DataError, SettingError, note
 from piaget.extras import need
 from piaget.streams.cuts import Rows, limit, make_task, of_rows, unusable
 from piaget.streams.lazy import LazyStream
@@ -123,8 +123,9 @@ def from_table(
     for column in (group, *categorical):
         check_cells(column, frame[column])
     frame = without_missing(frame, source, [group, target])
+    as_texts_only = categorical if encoding is None else encoding.categories
     frame = frame.assign(
-        **{c: tidied(c, frame[c]) for c in frame if c not in {group, split, *categorical, *ignore}}
+        **{c: tidied(c, frame[c]) for c in frame if c not in {group, split, *as_texts_only, *ignore}}
     )
     kind = _kind(kind or (encoding.kind if encoding else None), target, frame[target])
     y = as_numbers(target, frame[target]) if kind == "regression" else frame[target].to_numpy(object)
@@ -163,11 +164,7 @@ def without_missing(frame: Any, source: str, columns: list[str]) -> Any:
     """Rows without a group or a target are left out, with a note."""
     missing = frame[columns].isna().any(axis=1).to_numpy(bool)
     if missing.any():
-        warnings.warn(
-            f"{source}: {missing.sum()} of {len(frame)} rows have no {' or no '.join(columns)}; left out",
-            DataNote,
-            stacklevel=3,
-        )
+        note(f"{source}: {missing.sum()} of {len(frame)} rows have no {' or no '.join(columns)}; left out")
     if missing.all():
         raise DataError(f"{source}: no row has both {' and '.join(columns)}")
     return frame[~missing]  # with its row numbers, for messages
@@ -290,7 +287,7 @@ def _tell_skipped(skipped: dict[str, str], kept: int, source: str, on_unusable: 
     text = f"{source}: {len(skipped)} of {len(skipped) + kept} groups cannot be a task: {shown}{more}"
     if on_unusable == "error" or not kept:
         raise DataError(text)
-    warnings.warn(f"{text}. They are skipped (stream.skipped lists them).", DataNote, stacklevel=3)
+    note(f"{text}. They are skipped (stream.skipped lists them).")
 
 
 # --- columns ------------------------------------------------------------------------------------------------
@@ -299,7 +296,7 @@ def _tell_skipped(skipped: dict[str, str], kept: int, source: str, on_unusable: 
 def fit_columns(train: Any, columns: list[str], categorical: set[str]) -> tuple[Column, ...]:
     """How each column is encoded, by the training rows; those that are constant are left out."""
     types = need("pandas", "tables").api.types
-    fitted, constant = [], []
+    fitted, constant, names = [], [], {}
     for name in columns:
         values = train[name]
         date = types.is_datetime64_any_dtype(values)
@@ -321,23 +318,31 @@ def fit_columns(train: Any, columns: list[str], categorical: set[str]) -> tuple[
         else:
             levels = sorted({text for text in as_texts(values) if text is not None})
             if len(levels) > MOST_LEVELS:
-                raise DataError(
-                    f"column {name!r} has {len(levels):,} different texts, such as {levels[0]!r}; expected a "
-                    f"category of at most {MOST_LEVELS} levels: leave it out (ignore), or merge levels"
-                )
+                names[name] = levels
+                continue
             column, varies = Column(name, tuple(levels), may_miss=may_miss), len(levels) > 1
         if varies or (may_miss and not values.isna().all()):
             fitted.append(column)
         else:
             constant.append(name)
+    if names:
+        raise _not_categories(names)
     if not fitted:
         raise DataError(
             f"no column is left to predict from; constant in the training rows: {', '.join(constant)}"
         )
     if constant:
-        warnings.warn(
-            f"left out, since they are constant in the training rows: {', '.join(constant)}",
-            DataNote,
-            stacklevel=3,
-        )
+        note(f"left out, since they are constant in the training rows: {', '.join(constant)}")
     return tuple(fitted)
+
+
+def _not_categories(names: dict[str, list[str]]) -> DataError:
+    """The error about columns of names or free text. names: {column: its different texts}."""
+    found = "; ".join(
+        f"column {name!r} has {len(levels):,} different texts, such as {levels[0]!r}"
+        for name, levels in names.items()
+    )
+    return DataError(
+        f"{found}; expected categories of at most {MOST_LEVELS} levels: merge levels, or leave such columns "
+        f"out (on the command line, --ignore {shlex.join(names)}; in from_table, ignore={list(names)})"
+    )

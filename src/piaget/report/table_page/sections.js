@@ -183,7 +183,7 @@ function wordsSection() {
         `the best mean on these very test rows, which favours it a little. They are: ${simple.map(({ name }) => name).join("; ")}.`)]
       : []),
     element("dl", { class: "terms" }, ...run.metrics.flatMap(({ name, words }) => term(name, `${words}.`)),
-      ...term("Worth it", "the mean difference over groups is more than two standard errors above 0.")),
+      ...term("Worth it", "the mean difference over groups is more than two standard errors above 0 (more, where groups are few).")),
     element("h3", {}, "Again"), commandLine(run.command),
     element("h3", {}, "For new rows"), commandLine(run.predict));
 }
