@@ -109,8 +109,9 @@ def _show(table: Table) -> None:
     from rich.text import Text
 
     shown = Rich(title=table.title)
-    for i, column in enumerate(table.columns):
-        shown.add_column(Text(column), justify="right" if table.is_numeric(i) else "left")
+    filled = [i for i in range(len(table.columns)) if any(row[i].text for row in table.rows)]
+    for i in filled:
+        shown.add_column(Text(table.columns[i]), justify="right" if table.is_numeric(i) else "left")
     for row in table.rows:
-        shown.add_row(*(Text(cell.text, style="bold" if cell.best else "") for cell in row))
+        shown.add_row(*(Text(row[i].text, style="bold" if row[i].best else "") for i in filled))
     print_table(shown)

@@ -70,7 +70,7 @@ def report(
         if compared.rows:
             all_tables.append(compared)
         else:
-            results.notes.append("nothing was run in both places with the same settings")
+            results.notes.append("--against: nothing there was run with the same stream, method and settings as here")
     _write_tables(out, all_tables)
     if drawn:
         say("drawing figures")
