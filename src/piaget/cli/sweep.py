@@ -335,7 +335,7 @@ def _show(
         print(f"FAILED: {job.name} {seeds_text(job.seeds)}\n{trace}", file=sys.stderr)
     other = options.changes or any(getattr(options, name, None) for name in PART_SETTINGS)
     if other or any(job.epochs or job.options for job in jobs):
-        print("This is not the paper's setting: where its numbers stand beside, they are for orientation only.")
+        print("This is not the paper's setting: where its numbers are shown, they are for orientation only.")
     print(f"Results: {options.out / 'table.md'} (this table), and a folder for each run (rows.csv, learner).")
 
 

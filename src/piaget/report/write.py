@@ -70,7 +70,7 @@ def report(
         if compared.rows:
             all_tables.append(compared)
         else:
-            results.notes.append("--against: nothing there was run with the same stream, method and settings as here")
+            results.notes.append("--against: nothing was run there with the same settings as here")
     _write_tables(out, all_tables)
     if drawn:
         say("drawing figures")
