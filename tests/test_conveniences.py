@@ -5,6 +5,7 @@ import polars
 import pytest
 
 import piaget
+from piaget.errors import unknown_task
 from piaget.streams import from_table
 from piaget.streams.table_predictions import predict_table
 from tests.small import make_task
@@ -88,9 +89,9 @@ def test_a_name_that_is_nearly_known():
     with pytest.raises(piaget.UnknownTaskError, match=r"known tasks: 'site 0', .*'site 5'$"):
         learner.forget("site 9")
     many = [f"town {i}" for i in range(30)] + ["Ulm", "Bern"]
-    error = str(piaget.UnknownTaskError.among("ulm", many))
+    error = str(unknown_task("ulm", many))
     assert error.endswith("'town 19', and 12 more; did you mean 'Ulm'?")
-    assert str(piaget.UnknownTaskError.among("zzz", many)).endswith("'town 19', and 12 more")
+    assert str(unknown_task("zzz", many)).endswith("'town 19', and 12 more")
 
 
 def test_where_a_runs_learner_is(tmp_path):

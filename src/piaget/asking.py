@@ -11,7 +11,7 @@ from torch import Tensor
 from piaget.data.columns import as_text
 from piaget.data.encoding import Encoding
 from piaget.data.tasks import Task
-from piaget.errors import SettingError, TaskError, UnknownTaskError
+from piaget.errors import SettingError, TaskError, UnknownTaskError, unknown_task
 from piaget.knowledge.checks import as_tasks
 from piaget.knowledge.sizes import Sizes, sizes
 from piaget.knowledge.state import State, TaskRecord
@@ -168,7 +168,7 @@ class Asking:
                 f"initialized together, and {left} more must come; or call initialize() now"
             )
         if name not in self.tasks:
-            raise UnknownTaskError.among(name, self.tasks)
+            raise unknown_task(name, self.tasks)
         return state.records[name]
 
     def _network(self, task: str | Task, together: bool = False) -> TaskNetwork:

@@ -49,14 +49,14 @@ class UnknownTaskError(PiagetError, KeyError):
     def __str__(self) -> str:  # KeyError would show the text in quotes
         return str(self.args[0])
 
-    @classmethod
-    def among(cls, name: str, known: Sequence[str]) -> UnknownTaskError:
-        """The error about a name that is none of the known ones: it lists some, and those that look alike."""
-        listed = ", ".join(map(repr, known[:SHOWN])) or "none yet"
-        more = f", and {len(known) - SHOWN} more" if len(known) > SHOWN else ""
-        alike = difflib.get_close_matches(name, known) or [one for one in known if name in one][:3]
-        meant = f"; did you mean {' or '.join(map(repr, alike))}?" if alike and more else ""
-        return cls(f"task {name!r} is not known; known tasks: {listed}{more}{meant}")
+
+def unknown_task(name: str, known: Sequence[str]) -> UnknownTaskError:
+    """The error about a name that is none of the known ones: it lists some, and those that look alike."""
+    listed = ", ".join(map(repr, known[:SHOWN])) or "none yet"
+    more = f", and {len(known) - SHOWN} more" if len(known) > SHOWN else ""
+    alike = difflib.get_close_matches(name, known) or [one for one in known if name in one][:3]
+    meant = f"; did you mean {' or '.join(map(repr, alike))}?" if alike and more else ""
+    return UnknownTaskError(f"task {name!r} is not known; known tasks: {listed}{more}{meant}")
 
 
 class NotFinite(PiagetError, ArithmeticError):

@@ -15,7 +15,7 @@ from piaget.data.class_weight import ClassWeight, check_class_weight, check_clas
 from piaget.data.columns import as_text
 from piaget.data.encoding import Encoding
 from piaget.data.tasks import Task
-from piaget.errors import SettingError, UnknownTaskError, note
+from piaget.errors import SettingError, note, unknown_task
 from piaget.knowledge.common import Common, Label
 from piaget.knowledge.prior_storage import Lessons, PriorState
 from piaget.scoring.answer_scores import Answers
@@ -203,7 +203,7 @@ class PriorAnswers(ABC):
     def _known_name(self, task: str | Task) -> str:
         name = task.name if isinstance(task, Task) else as_text(task)
         if name not in self.tasks:
-            raise UnknownTaskError.among(name, self.tasks)
+            raise unknown_task(name, self.tasks)
         return name
 
     def _evaluated(

@@ -63,7 +63,7 @@ def _list(options: argparse.Namespace) -> int:
     from piaget.streams.catalog import STREAMS
 
     described = {"streams": {stream.name: stream.what for stream in STREAMS.values()}} | CHOICES
-    width = 2 + max(len(name) for names in (*described.values(), PRESETS) for name in names)
+    width = 2 + max(map(len, [*(name for names in described.values() for name in names), *PRESETS]))
     for title, names in described.items():
         print(title)
         for name, what in names.items():

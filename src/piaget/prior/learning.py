@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from piaget.errors import TaskError, UnknownTaskError
+from piaget.errors import TaskError, unknown_task
 from piaget.prior.correcting import GROWTH, LEAST_ROWS, SOON, correct, wants_trees
 from piaget.prior.evidence import first_scales, fit, grown, pruned
 from piaget.prior.features import Moments, Standard, frame_of, standard_of
@@ -109,7 +109,7 @@ def anew(known: Knowledge) -> Knowledge:
 
 def _check_known(known: Knowledge, task: str) -> None:
     if task not in known.records:
-        raise UnknownTaskError.among(task, known.tasks)
+        raise unknown_task(task, known.tasks)
 
 
 def _added(known: Knowledge, task: str, x: Tensor, y: Tensor) -> Knowledge:
