@@ -257,6 +257,36 @@ def test_odd_data(kind, classes):
             torch.testing.assert_close(p.sum(1), torch.ones(len(x), dtype=torch.float64))
 
 
+@pytest.mark.parametrize("factor", [1e-30, 1e-12, 1e-9, 1e12, 1e30])
+def test_units_do_not_matter(factor):
+    """Farads or picofarads, of inputs and of values: the same answers, in other units."""
+    data = made("regression")
+    x, _ = data["t0"]
+    usual, odd = learned(data, "regression"), prior.begin("regression")
+    for name, (inputs, y) in data.items():
+        flag = inputs[:, 1:2]  # stays as it is
+        odd = prior.learn(odd, name, torch.cat([inputs[:, :1] * factor, flag, inputs[:, 2:]], 1), y * factor)
+    asked = torch.cat([x[:, :1] * factor, x[:, 1:]], 1)
+    for one, other in zip(prior.values(usual, x, "t1"), prior.values(odd, asked, "t1"), strict=True):
+        torch.testing.assert_close(other / factor, one, atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("value", [0.0, 5.0, 1e-12])
+def test_the_first_task_may_have_equal_values(value):
+    """It says nothing of how much values vary; what comes later does."""
+    data = made("regression")
+    x, y = data["t0"]
+    known = prior.learn(prior.begin("regression"), "equal", x, torch.full_like(y, value))
+    mean, deviation = prior.values(known, x, "equal")
+    torch.testing.assert_close(mean, torch.full_like(y, value), atol=1e-6, rtol=1e-3)
+    assert bool((deviation <= 0.01 * (value or 1)).all())
+    prior.restore(*prior.describe(known))  # it can be loaded again
+    for name, rows in data.items():
+        known = prior.learn(known, name, *rows)
+    alone = prior.values(learned(data, "regression"), x, "t0").mean
+    assert float((prior.values(known, x, "t0").mean - alone).abs().max()) < 0.1 * float(y.std())
+
+
 # --- labels -------------------------------------------------------------------------------------------------
 
 

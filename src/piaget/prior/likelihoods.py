@@ -68,7 +68,7 @@ class ValueTerms:
         miss = (miss + torch.einsum("ti,tij,tj->t", mean, self.gram, mean)).clamp(min=0)
         unsure = (self.gram * covariance).sum((-2, -1))
         free = (self.n - unsure / self.log_noise.exp()).clamp(min=0.5)  # rows that no weight has used up
-        least = LEAST_NOISE * (self.square.sum() / self.n.sum()).clamp(min=1e-300)
+        least = LEAST_NOISE * (self.square.sum() / self.n.sum()).clamp(min=1)  # less: all values are equal
         noise = agreement((miss / free).clamp(min=least), free)
         variance = (noise.dof * math.exp(noise.level) + miss + unsure) / (noise.dof + self.n)
         log_noise = variance.clamp(min=least).log()
