@@ -14,6 +14,7 @@ from piaget.errors import SettingError, TaskError, UnknownTaskError
 from piaget.prior.boosting import FOLDS, ClassLoss, Loss, boost
 from piaget.prior.correcting import FAR, tempered, told
 from piaget.prior.labels import expand, log_likelihood
+from piaget.prior.many import learn_many
 from piaget.prior.records import record_of, standardised
 
 
@@ -100,6 +101,14 @@ def test_what_is_forgotten_was_never_learned(kind, classes, task):
         close(known, never, data["t1"][0], name)
     with pytest.raises(UnknownTaskError, match="not known"):
         prior.forget(known, task)
+
+
+def test_several_are_forgotten_at_once():
+    data = made("regression")
+    at_once = prior.forget(learned(data, "regression"), "t0", "t2")
+    one_by_one = prior.forget(prior.forget(learned(data, "regression"), "t0"), "t2")
+    assert at_once.tasks == ["t1", "t3"]
+    close(at_once, one_by_one, data["t1"][0], "t1")
 
 
 def test_forgetting_the_only_task_leaves_nothing():
@@ -306,6 +315,29 @@ def test_expansion_agrees_with_the_likelihood(outputs):
             lambda v: log_likelihood(x, y, None, v.reshape(1, 1, 4)).sum(), w.flatten()
         )
         torch.testing.assert_close(-curve, term.precision[0, 0])
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_groups_that_contradict_all_others(classes):
+    """Rows that are answered wrongly, and surely: their quadratics promise likelihoods beyond 1 to whoever
+    goes far. A table of such groups leads to what all rows say at once."""
+    g = torch.Generator().manual_seed(0)
+    kind = "binary" if classes == 2 else "multiclass"
+    cuts = torch.linspace(-0.5, 0.5, classes - 1, dtype=torch.float64)
+
+    def rows(sign):
+        x = torch.randn(30, 2, generator=g, dtype=torch.float64)
+        return x, torch.bucketize(sign * x[:, 0].contiguous(), cuts)
+
+    known = learned({f"t{t}": rows(1) for t in range(6)}, kind, classes)
+    against = {f"u{t}": rows(-1) for t in range(4)}
+    both = learn_many(prior.settled(known), against)
+    assert float(both.inference.evidence) < 0
+    x, y = against["u0"]
+    for task in ("t0", "u0"):
+        close(both, prior.anew(both), x, task, tolerance=0.05)
+    p = prior.probabilities(both, x, "u0")
+    assert float(p[torch.arange(len(y)), y].log().mean()) > -0.5
 
 
 def test_labels_against_plain_newton_and_numerical_integration():
