@@ -197,7 +197,7 @@ def test_a_table_that_grew_or_changed(place, capsys, tmp_path):
 
 
 def test_all_forgotten_and_learned_again(place, capsys, tmp_path):
-    out, sites = place / "out", [f"site {i}" for i in range(6)]
+    out, sites = place / "out", [f"site {i}" for i in range(12)]
     assert "0 groups left" in said(capsys, "forget", out, *sites, "site 0").out
     new = tmp_path / "new.csv"
     visits([0, 9], 30, seed=3).to_csv(new, index=False)
@@ -212,7 +212,7 @@ def test_what_may_be_a_slip_is_noted(place, capsys, tmp_path):
     out, new = place / "out", tmp_path / "new.csv"
     right = visits([0, 9], 30, seed=3)
     for wrong, text in (
-        (right.assign(site=right["site"].str.upper()), "groups 'SITE 0' are taken for others than 'site 0'"),
+        (right.assign(site=right["site"].str.upper()), "'SITE 9' are taken for others than 'site 0', 'site 9'"),
         (right.assign(age=""), "column 'age' has no value in 60 of 60 rows"),
         (right.assign(age=right["age"] * 1e6), "is it in the same unit?"),
     ):
