@@ -212,7 +212,10 @@ def test_what_may_be_a_slip_is_noted(place, capsys, tmp_path):
     out, new = place / "out", tmp_path / "new.csv"
     right = visits([0, 9], 30, seed=3)
     for wrong, text in (
-        (right.assign(site=right["site"].str.upper()), "'SITE 9' are taken for others than 'site 0', 'site 9'"),
+        (
+            right.assign(site=right["site"].str.upper()),
+            "'SITE 9' are taken for others than 'site 0', 'site 9'",
+        ),
         (right.assign(age=""), "column 'age' has no value in 60 of 60 rows"),
         (right.assign(age=right["age"] * 1e6), "is it in the same unit?"),
     ):
