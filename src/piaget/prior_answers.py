@@ -15,7 +15,7 @@ from piaget.data.class_weight import ClassWeight, check_class_weight, check_clas
 from piaget.data.columns import as_text
 from piaget.data.encoding import Encoding
 from piaget.data.tasks import Task
-from piaget.errors import SettingError, note, unknown_task
+from piaget.errors import SettingError, UnknownTaskError, note, unknown_task
 from piaget.knowledge.common import Common, Label
 from piaget.knowledge.prior_storage import Lessons, PriorState
 from piaget.scoring.answer_scores import Answers

@@ -10,8 +10,9 @@ import torch
 from piaget.data.columns import as_given, as_texts, read_table
 from piaget.data.encoding import Encoding
 from piaget.data.plain import is_number
-from piaget.errors import DataError, SettingError, note
-from piaget.streams.table_rows import check_columns, note_new_levels, some
+from piaget.errors import DataError, SettingError, UnknownTaskError, note
+from piaget.streams.table_notes import note_alike, note_odd_columns, some
+from piaget.streams.table_rows import check_columns
 
 if TYPE_CHECKING:
     from piaget.asking import Asking
@@ -37,13 +38,16 @@ def predict_table(
     are in `attrs["predicted"]`; of polars, if the rows are, without that.
     """
     encoding = next((e for e in map(learner.encoding, learner.tasks) if e is not None), None)
+    if not learner.tasks:
+        raise UnknownTaskError("the learner knows no task: none was learned, or all were forgotten")
     if encoding is None:
         raise DataError("the learner has learned no task from a table: it has no columns to go by")
     frame, source = read_table(rows, [encoding.group, *encoding.categories])
     check_columns(source, list(frame.columns), encoding, None)
-    note_new_levels(frame, encoding)
+    note_odd_columns(frame, encoding)
     groups = as_texts(frame[encoding.group])
     unknown = [group for group in dict.fromkeys(groups) if group not in learner.tasks]
+    note_alike((group for group in unknown if group is not None), learner.tasks)
     without = int(sum(group in unknown for group in groups))
     if hasattr(learner, "answers"):
         told = _prior_columns(
