@@ -66,8 +66,8 @@ def inference_table(contents: Contents) -> Table:
         "Tasks that are not named",
         "Inferred: the share of inputs whose task is told rightly, if one must be named; in tens: the same "
         "from ten inputs of one task at once. None: the share that is taken for none of the tasks, wrongly. "
-        "Then the score of the answers, if the task is named, inferred, or inferred in tens. Means over tasks, "
-        "then mean and standard error over seeds; shares in %.",
+        "Then the score of the answers, if the task is named, inferred, or inferred in tens. Means over "
+        "tasks, then mean and standard error over seeds; shares in %.",
         ["stream", "method", "seeds", "inferred", "in tens", "none", "task named", "by inferred", "by tens"],
     )
     lines = contents.compute(inference).groupby(["metric", "run"])["value"].mean()

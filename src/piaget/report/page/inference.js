@@ -40,7 +40,7 @@ function inferenceInWords(whole, pairs, positions, runs) {
   const none = Number(over(whole.none));
   const sure = [[over(whole.inferred), "if one must be named"], [over(whole.inTens), "from ten inputs at once"]]
     .flatMap(([share, how]) => (known(share) ? [`${percent(share)} ${how}`] : []));
-  const name = (i) => taskNameAt(runs, i);
+  const name = (i) => plainNameAt(runs, i);
   const most = pairs.slice(0, 2).map(([i, j, share]) => `${name(i)} for ${name(j)} (${percent(share)})`);
   return [
     `Of the inputs of ${count(positions.length, "task")}, ${percent(own)} are taken for those of their own task, ` +
@@ -55,10 +55,10 @@ function inferenceInWords(whole, pairs, positions, runs) {
  * Columns of the map: bins of the chosen tasks, then what is left, and none of them. `share(row)` is the mean, over the
  * tasks of a row, of what they have in the column.
  */
-function confusionColumns(whole, positions, runs) {
+function confusionColumns(whole, positions, runs, width) {
   const named = (bin) => (bin.length === 1 ? taskNameAt(runs, bin[0]) : `tasks ${rangesOf(bin.map((j) => j + 1))}`);
   const sum = (i, bin) => bin.reduce((total, j) => total + Number(whole.shares[i]?.[j]), 0);
-  const bins = binned(positions, MOST_CELLS);
+  const bins = binned(positions, Math.min(MOST_CELLS, Math.floor(width / 10)));
   const left = range(whole.shares.length).filter((j) => !positions.includes(j));
   const over = (row, value) => mean(row.map(value));
   return {
@@ -72,7 +72,7 @@ function confusionColumns(whole, positions, runs) {
 }
 
 function confusionMap(whole, positions, runs, label, width) {
-  const { bins, named, columns } = confusionColumns(whole, positions, runs);
+  const { bins, named, columns } = confusionColumns(whole, positions, runs, width);
   const names = bins.map(named);
   const left = Math.min(Math.max(widest(names), 80), 0.3 * width) + 10;
   const [gap, last] = [8, columns.length - bins.length]; // what is not a task stands apart
