@@ -67,8 +67,8 @@ def _maps(weights: Mapping[str, np.ndarray], most: int) -> Figure:
 
 
 def _life(contents: Contents, group: Group, weights: Mapping[str, np.ndarray], most: int) -> Figure:
-    """How much each task uses each component, from its birth on; crosses: the task needs it (removal). Of many
-    tasks, a column is the mean over neighbours, and a cross says that most of them need it."""
+    """How much each task uses each component, from its birth on; crosses: the task needs it (removal). Of
+    many tasks, a column is the mean over neighbours, and a cross says that most of them need it."""
     run, tasks = group.first.name, list(weights)
     use = np.full((most, len(tasks)), np.nan)
     for j, matrix in enumerate(weights.values()):
