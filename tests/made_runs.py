@@ -117,6 +117,7 @@ def write_run(
     status: str = "done",
     epochs: int | None = None,
     every: int | None = None,
+    parameters: int | None = None,
     **more: Any,
 ) -> Path:
     """A run's folder, as the lab writes it; the stream's rows are called as `stream` is."""
@@ -157,6 +158,7 @@ def write_run(
             "seconds": 1.5,
             "steps": 10,
             "peak_memory": 1000,
+            "parameters": parameters,
         },
     )
     return folder

@@ -207,6 +207,9 @@ def _variation(s: int, m: int) -> VariationData:
         "high": difference + 1,
         "p": 0.04 / m,
         "significant": m == 2,
+        "components": 0.5,
+        "parameters": 0.75,
+        "time": None,
     }
 
 

@@ -119,7 +119,7 @@ def test_parts_are_beside_their_reference(browser):
     browser.open(view="streams=0")
     lines = browser.numbers("variations")
     assert [line[4] for line in lines] == ["Joint", "Compositional"]  # what helps most is left out first
-    assert lines[0][5:] == ["3", "\u22122.6", "\u22123.6", "\u22121.6", "0.0200"]
+    assert lines[0][5:] == ["3", "\u22122.6", "\u22123.6", "\u22121.6", "0.0200", "0.50", "0.75"]
 
 
 def test_components_come_and_go_on_the_map(browser):

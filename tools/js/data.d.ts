@@ -114,6 +114,9 @@ interface VariationData {
   high: number;
   p: number;
   significant: boolean;
+  components: number | null;
+  parameters: number | null;
+  time: number | null;
 }
 interface TableData {
   id: string;

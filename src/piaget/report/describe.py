@@ -256,6 +256,9 @@ class Describer:
             high=round(high, EXACT),
             p=round(one.test.p, EXACT),
             significant=one.test.p < LEVEL,
+            components=rounded(one.components, EXACT),
+            parameters=rounded(one.parameters, EXACT),
+            time=rounded(one.time, EXACT),
         )
 
     def table(self, table: Table) -> data.TableData:

@@ -173,6 +173,9 @@ class VariationData(TypedDict):
     high: float
     p: float
     significant: bool  # at 5 %, corrected
+    components: Number  # how many times as many as the reference has, in the end
+    parameters: Number
+    time: Number
 
 
 class TableData(TypedDict):
