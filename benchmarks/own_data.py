@@ -111,7 +111,7 @@ def write(path: Path, results: Results) -> None:
 
 
 def scale() -> None:
-    """What the aims on time and memory come to: 30 groups of 500 rows, one more, and 1,000 groups of 100."""
+    """What the aims on time and memory come to: 30 groups of 500 rows, one more, and 1,000 groups of 200."""
     rng = np.random.default_rng(0)
 
     def group(rows: int, effect: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
@@ -120,7 +120,7 @@ def scale() -> None:
         return torch.as_tensor(x), torch.as_tensor(y)
 
     common, hidden = rng.normal(size=15) / 3, rng.normal(size=(2, 15)) / 4
-    for groups, rows in ((30, 500), (1000, 100)):
+    for groups, rows in ((30, 500), (1000, 200)):
         known, start = prior.begin("binary"), time.process_time()
         for g in range(groups):
             known = prior.learn(known, f"group {g}", *group(rows, common + rng.normal(size=2) @ hidden))

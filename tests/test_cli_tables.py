@@ -196,6 +196,34 @@ def test_a_table_that_grew_or_changed(place, capsys, tmp_path):
     assert "another configuration" in run.err or "piaget learn" in run.err
 
 
+def test_all_forgotten_and_learned_again(place, capsys, tmp_path):
+    out, sites = place / "out", [f"site {i}" for i in range(12)]
+    assert "0 groups left" in said(capsys, "forget", out, *sites, "site 0").out
+    new = tmp_path / "new.csv"
+    visits([0, 9], 30, seed=3).to_csv(new, index=False)
+    asked = said(capsys, "predict", out, new, "--out", tmp_path / "p.csv")
+    assert (asked.code, "knows no task" in asked.err) == (2, True)
+    learned = said(capsys, "learn", out, new)
+    assert (learned.code, "site 9  new, 30 rows, the first" in learned.out) == (0, True), learned.err
+    assert said(capsys, "predict", out, new, "--out", tmp_path / "p.csv").code == 0
+
+
+def test_what_may_be_a_slip_is_noted(place, capsys, tmp_path):
+    out, new = place / "out", tmp_path / "new.csv"
+    right = visits([0, 9], 30, seed=3)
+    for wrong, text in (
+        (
+            right.assign(site=right["site"].str.upper()),
+            "'SITE 9' are taken for others than 'site 0', 'site 9'",
+        ),
+        (right.assign(age=""), "column 'age' has no value in 60 of 60 rows"),
+        (right.assign(age=right["age"] * 1e6), "is it in the same unit?"),
+    ):
+        wrong.to_csv(new, index=False)
+        noted = said(capsys, "predict", out, new, "--out", tmp_path / "p.csv")
+        assert (noted.code, text in noted.err) == (0, True), noted.err
+
+
 def test_the_runs_own_table_that_grew(tmp_path, capsys):
     arguments = [*january(tmp_path, groups=range(3)), "--out", tmp_path / "out"]
     assert said(capsys, *arguments).code == 0

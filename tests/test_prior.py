@@ -14,6 +14,7 @@ from piaget.errors import SettingError, TaskError, UnknownTaskError
 from piaget.prior.boosting import FOLDS, ClassLoss, Loss, boost
 from piaget.prior.correcting import FAR, tempered, told
 from piaget.prior.labels import expand, log_likelihood
+from piaget.prior.many import learn_many
 from piaget.prior.records import record_of, standardised
 
 
@@ -100,6 +101,14 @@ def test_what_is_forgotten_was_never_learned(kind, classes, task):
         close(known, never, data["t1"][0], name)
     with pytest.raises(UnknownTaskError, match="not known"):
         prior.forget(known, task)
+
+
+def test_several_are_forgotten_at_once():
+    data = made("regression")
+    at_once = prior.forget(learned(data, "regression"), "t0", "t2")
+    one_by_one = prior.forget(prior.forget(learned(data, "regression"), "t0"), "t2")
+    assert at_once.tasks == ["t1", "t3"]
+    close(at_once, one_by_one, data["t1"][0], "t1")
 
 
 def test_forgetting_the_only_task_leaves_nothing():
@@ -257,6 +266,36 @@ def test_odd_data(kind, classes):
             torch.testing.assert_close(p.sum(1), torch.ones(len(x), dtype=torch.float64))
 
 
+@pytest.mark.parametrize("factor", [1e-30, 1e-12, 1e-9, 1e12, 1e30])
+def test_units_do_not_matter(factor):
+    """Farads or picofarads, of inputs and of values: the same answers, in other units."""
+    data = made("regression")
+    x, _ = data["t0"]
+    usual, odd = learned(data, "regression"), prior.begin("regression")
+    for name, (inputs, y) in data.items():
+        flag = inputs[:, 1:2]  # stays as it is
+        odd = prior.learn(odd, name, torch.cat([inputs[:, :1] * factor, flag, inputs[:, 2:]], 1), y * factor)
+    asked = torch.cat([x[:, :1] * factor, x[:, 1:]], 1)
+    for one, other in zip(prior.values(usual, x, "t1"), prior.values(odd, asked, "t1"), strict=True):
+        torch.testing.assert_close(other / factor, one, atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("value", [0.0, 5.0, 1e-12])
+def test_the_first_task_may_have_equal_values(value):
+    """It says nothing of how much values vary; what comes later does."""
+    data = made("regression")
+    x, y = data["t0"]
+    known = prior.learn(prior.begin("regression"), "equal", x, torch.full_like(y, value))
+    mean, deviation = prior.values(known, x, "equal")
+    torch.testing.assert_close(mean, torch.full_like(y, value), atol=1e-6, rtol=1e-3)
+    assert bool((deviation <= 0.01 * (value or 1)).all())
+    prior.restore(*prior.describe(known))  # it can be loaded again
+    for name, rows in data.items():
+        known = prior.learn(known, name, *rows)
+    alone = prior.values(learned(data, "regression"), x, "t0").mean
+    assert float((prior.values(known, x, "t0").mean - alone).abs().max()) < 0.1 * float(y.std())
+
+
 # --- labels -------------------------------------------------------------------------------------------------
 
 
@@ -276,6 +315,29 @@ def test_expansion_agrees_with_the_likelihood(outputs):
             lambda v: log_likelihood(x, y, None, v.reshape(1, 1, 4)).sum(), w.flatten()
         )
         torch.testing.assert_close(-curve, term.precision[0, 0])
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_groups_that_contradict_all_others(classes):
+    """Rows that are answered wrongly, and surely: their quadratics promise likelihoods beyond 1 to whoever
+    goes far. A table of such groups leads to what all rows say at once."""
+    g = torch.Generator().manual_seed(0)
+    kind = "binary" if classes == 2 else "multiclass"
+    cuts = torch.linspace(-0.5, 0.5, classes - 1, dtype=torch.float64)
+
+    def rows(sign):
+        x = torch.randn(30, 2, generator=g, dtype=torch.float64)
+        return x, torch.bucketize(sign * x[:, 0].contiguous(), cuts)
+
+    known = learned({f"t{t}": rows(1) for t in range(6)}, kind, classes)
+    against = {f"u{t}": rows(-1) for t in range(4)}
+    both = learn_many(prior.settled(known), against)
+    assert float(both.inference.evidence) < 0
+    x, y = against["u0"]
+    for task in ("t0", "u0"):
+        close(both, prior.anew(both), x, task, tolerance=0.05)
+    p = prior.probabilities(both, x, "u0")
+    assert float(p[torch.arange(len(y)), y].log().mean()) > -0.5
 
 
 def test_labels_against_plain_newton_and_numerical_integration():

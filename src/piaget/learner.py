@@ -47,7 +47,8 @@ class Learner(Asking):
     "-scaled" behind it ("soft-ordering-scaled"), each task has a scale and a shift at each depth
     adaptation: "nft", "er", "er-diluted", "der++", "a-gem", "ewc", "ewc-merged", "fm", or an `Adaptation`:
     `Replay(size=5)`, say
-    algorithm: "dynamic", "compositional", "joint", or an `Algorithm`; or a baseline: "no-components" (one
+    algorithm: "dynamic", "compositional", "joint", or an `Algorithm`; "recommended", dynamic with parts that
+    the paper does not have (docs/methods.md); or a baseline: "no-components" (one
     network), "no-components-frozen" (in which what is a past task's own stays as it is), "alone" (each task
     from scratch)
     settings: `width=128`, `epochs=50`, `encoder="fixed"`, ...: all that `piaget.method.choices.Choices` lists

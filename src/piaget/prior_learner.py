@@ -15,13 +15,13 @@ from piaget.data.class_weight import check_class_weight, check_classes
 from piaget.data.marks import is_batch, marks_of
 from piaget.data.plain import check_count, check_seed
 from piaget.data.tasks import Task
-from piaget.errors import DataNote, SettingError, TaskError
+from piaget.errors import DataNote, SettingError, TaskError, UnknownTaskError
 from piaget.knowledge import prior_storage
 from piaget.knowledge.checks import as_tasks, check_is_task
 from piaget.knowledge.common import Label, Rows, check_labels, common_of
 from piaget.knowledge.prior_storage import Lessons, PriorState
 from piaget.prior.many import learn_many
-from piaget.prior_answers import PriorAnswers
+from piaget.prior_answers import NOTHING, PriorAnswers
 from piaget.scoring.rows import BY_CLASS, EVALUATION, EXPLAINED, TRIAL, USUALLY, Row
 from piaget.scoring.worth import check_metric
 
@@ -123,7 +123,10 @@ class PriorLearner(PriorAnswers):
     def absorb(self, rows: Mapping[str, Rows], stream: str = "") -> None:
         """Learns rows of tasks, new and known, {task: (x (n, inputs), y (n,))}, as `common` has them."""
         streams = dict.fromkeys((task for task in rows if task not in self.tasks), stream)
-        self._take(learn_many(self._known, rows), rows, streams, None)
+        known = self._state.known  # without tasks, if all were forgotten
+        if known is None:
+            raise UnknownTaskError(NOTHING)
+        self._take(learn_many(known, rows), rows, streams, None)
 
     def learn_table(self, table: Any, *, again: bool = False) -> list[Arrival]:
         """Learns all rows of a table (or its path) that are new, and tells what it brought of each group."""
@@ -131,12 +134,12 @@ class PriorLearner(PriorAnswers):
 
         return learn_table(self, table, again=again)
 
-    def forget(self, task: str | Task) -> None:
-        """As if it had never been learned: all that was drawn from it is estimated anew from the others. (How
-        columns of a table are scaled stays as it was.)"""
-        name = self._known_name(task)
-        known = prior.forget(self.known, name)
-        lessons = {one: told for one, told in self._state.lessons.items() if one != name}
+    def forget(self, *tasks: str | Task) -> None:
+        """As if they had never been learned: all that was drawn from them is estimated anew from the others.
+        (How columns of a table are scaled stays as it was.)"""
+        names = [self._known_name(task) for task in tasks]
+        known = prior.forget(self.known, *names)
+        lessons = {one: told for one, told in self._state.lessons.items() if one not in names}
         self._state = replace(self._state, known=known, lessons=lessons)
 
     def settle(self) -> None:

@@ -13,7 +13,10 @@ from piaget.errors import DataError
 from piaget.knowledge.common import Rows
 from piaget.prior_learner import PriorLearner
 from piaget.scoring.rows import ARRIVAL, EXPLAINED, USUALLY, Row
+from piaget.streams.table_notes import note, note_alike
 from piaget.streams.table_rows import rows_by_group
+
+BEYOND = 10  # ranges of the values that were learned, by which new ones lie outside it
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,8 @@ class Arrival:
         if not self.rows:
             return f"nothing new: its {self.seen:,} rows were learned before"
         scores = ", ".join(f"{name} {value:.3f}" for name, value in self.before.items())
+        if not scores:
+            return f"new, {self.rows:,} rows, the first"
         if self.known:
             return f"updated with {self.rows:,} rows{again}; these were answered with {scores}"
         fit = ""
@@ -56,6 +61,9 @@ def learn_table(
     if encoding is None:
         raise DataError("the learner has learned no task from a table: it has no columns to go by")
     groups, source = rows_by_group(table, encoding, learner.labels, columns)
+    note_alike(groups, learner.tasks)
+    if not learner.labels:
+        _note_far(learner, encoding.target, groups)
     fresh = groups if again else _new_rows(learner, groups, source)
     arrivals = [
         _arrival(learner, group, fresh[group], len(groups[group][1]) - len(fresh[group][1]))
@@ -63,6 +71,23 @@ def learn_table(
     ]
     learner.absorb({group: rows for group, rows in fresh.items() if len(rows[1])}, source)
     return arrivals
+
+
+def _note_far(learner: PriorLearner, target: str, groups: dict[str, Rows]) -> None:
+    """A regression's values that are far beyond all that were learned, as far as rows are kept."""
+    kept = [record.y for record in learner.known.records.values() if len(record.y)] if learner.tasks else []
+    if not kept:
+        return
+    low, high = min(float(y.min()) for y in kept), max(float(y.max()) for y in kept)
+    reach = BEYOND * (high - low)
+    for group, (_, y) in groups.items():
+        far = y[(y < low - reach) | (y > high + reach)]
+        if reach and len(far):
+            note(
+                f"column {target!r} holds {float(far[0]):g} ({group!r}), and learned were {low:g} to "
+                f"{high:g}: is it in the same unit? (forget the group, if not)"
+            )
+            return
 
 
 def _new_rows(learner: PriorLearner, groups: dict[str, Rows], source: str) -> dict[str, Rows]:
@@ -95,6 +120,8 @@ def _arrival(learner: PriorLearner, group: str, rows: Rows, seen: int) -> Arriva
     known = group in learner.tasks
     if not len(y):
         return Arrival(group, known, 0, seen)
+    if not learner.tasks:  # all were forgotten
+        return Arrival(group, known, len(y), seen)
     scores = learner.answers(x, group).scores(y)
     return Arrival(group, known, len(y), seen, scores, None if known else prior.appraise(learner.known, x, y))
 

@@ -25,7 +25,7 @@ from piaget.cli.words import PART_SETTINGS, add_flags, trusted
 from piaget.data.plain import whole_from
 from piaget.lab.parts import Trusted, is_reference
 from piaget.method.choices import ADAPTATIONS, COMBINING
-from piaget.paper.names import ALGORITHMS, BASES, methods
+from piaget.paper.names import ALGORITHMS, BASES, COMPARED, methods
 
 if TYPE_CHECKING:
     from piaget.cli.live import View
@@ -55,7 +55,7 @@ def add(commands: Any) -> None:
     for name, text in (
         ("structure", f"{', '.join(COMBINING)} (default: the paper's for the stream)"),
         ("adaptation", f"{', '.join(BASES)}, or 'all' (default: er; of a preset: all that it has)"),
-        ("algorithm", f"{', '.join(ALGORITHMS)}, or 'all' (default)"),
+        ("algorithm", f"{', '.join(ALGORITHMS)}, or 'all': the paper's and baselines (default)"),
     ):
         parser.add_argument(f"--{name}s", f"--{name}", nargs="+", metavar="NAME", dest=f"{name}s", help=text)
     parser.add_argument(
@@ -127,7 +127,7 @@ def _sweep(options: argparse.Namespace) -> int:
     bases = options.adaptations or ["all" if is_preset else "er"]
     options.adaptations = _choose(bases, list(ADAPTATIONS), "adaptation", list(BASES))
     particular = options.algorithms is not None and "all" not in options.algorithms
-    options.algorithms = _choose(options.algorithms or ["all"], list(ALGORITHMS), "algorithm")
+    options.algorithms = _choose(options.algorithms or ["all"], list(ALGORITHMS), "algorithm", list(COMPARED))
     jobs = _preset(options) if is_preset else _product(options, code)
     if not jobs:
         raise SettingError(

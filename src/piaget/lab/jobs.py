@@ -17,6 +17,7 @@ from piaget.paper.presets import Pairs, Preset
 # Of an epoch, relatively.
 COST = {
     "dynamic": 2.2,
+    "recommended": 2.2,
     "compositional": 1.0,
     "joint": 1.6,
     "no-components": 1.2,

@@ -34,7 +34,7 @@ from piaget.lab.runs import fingerprints, peak_memory
 from piaget.lab.table_summary import decision_rows, summary_of
 from piaget.prior_learner import PriorLearner
 from piaget.scoring.rows import Row
-from piaget.streams.table_rows import some
+from piaget.streams.table_notes import some
 from piaget.streams.table_stream import TableStream
 from piaget.suited import all_labels, why_not
 from piaget.table_life import Arrival, arrival_rows, learn_table
@@ -186,8 +186,8 @@ def forget(path: Path, groups: Sequence[str]) -> Path:
     one, _ = opened(path)
     with folder.only_one([one.path]):
         one, learner = opened(one.path)
-        for group in groups:
-            learner.forget(group)
+        groups = list(dict.fromkeys(groups))
+        learner.forget(*groups)
         for group in groups:
             folder.log(one.path, f"forgets {group}")
         data = {

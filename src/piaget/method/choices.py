@@ -31,7 +31,8 @@ STRUCTURES = (*COMBINING, "monolithic", "alone")
 REPLAYING = ("er", "er-diluted", "der++")  # stored samples join the batches
 STORING = (*REPLAYING, "a-gem")
 ADAPTATIONS = (*STORING, "ewc", "ewc-merged", "nft", "fm")
-STAGED = ("dynamic", "compositional")  # the algorithms that assimilate first, and adapt then
+EXPANDING = ("dynamic", "recommended")  # the algorithms that try a new component with every task
+STAGED = (*EXPANDING, "compositional")  # those that assimilate first, and adapt then
 ALGORITHMS = (*STAGED, "joint", "no-components", "no-components-frozen", "alone")
 CompileMode = Literal["auto", "always", "never"]
 

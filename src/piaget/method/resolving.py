@@ -9,7 +9,14 @@ from typing import Any
 from piaget.data.plain import shown
 from piaget.errors import SettingError
 from piaget.method.adaptation import Adaptation, Frozen
-from piaget.method.choices import ALGORITHMS, NUMBERS_OF_PARTS, STAGED, check_settings, default_epochs
+from piaget.method.choices import (
+    ALGORITHMS,
+    EXPANDING,
+    NUMBERS_OF_PARTS,
+    STAGED,
+    check_settings,
+    default_epochs,
+)
 from piaget.method.encoders import NoDecoder
 from piaget.method.expansion import ComponentDropout, NoExpansion
 from piaget.method.inference import Inference
@@ -25,6 +32,9 @@ BASELINES: dict[str, Structure] = {
     "no-components-frozen": Monolithic(),
     "alone": Alone(),
 }
+# What the algorithm "recommended" has instead of the paper's, where nothing else is chosen (docs/methods.md).
+RECOMMENDED: dict[str, Any] = {"rate_schedule": "cosine", "learning_rate": 3e-3}
+RECOMMENDED_STRUCTURES = {name: f"{name}-scaled" for name in ("soft-ordering", "soft-gating")}
 
 
 def named_algorithm(name: str, epochs: int, adapt_every: int | None = None) -> Algorithm:
@@ -42,7 +52,7 @@ def named_algorithm(name: str, epochs: int, adapt_every: int | None = None) -> A
         allowed = ", ".join(str(n) for n in range(2, epochs + 1) if epochs % n == 0)
         raise SettingError(f"adapt_every={every} with {epochs} epochs; expected one of {allowed}")
     schedule = Staged(struct_updates=epochs - epochs // every, adapt_freq=every - 1, comp_updates=1)
-    expansion = ComponentDropout() if name == "dynamic" else NoExpansion()
+    expansion = ComponentDropout() if name in EXPANDING else NoExpansion()
     return Algorithm(schedule, expansion, name=name)
 
 
@@ -54,6 +64,9 @@ def resolve(
 ) -> Settings:
     """Fills in the paper's values for what is not chosen, and checks that all fits together."""
     chosen = check_settings(choices)
+    if algorithm == "recommended":
+        chosen = RECOMMENDED | chosen
+        structure = RECOMMENDED_STRUCTURES.get(structure, structure)  # type: ignore[arg-type]
     numbers = {name: chosen.pop(name) for name in NUMBERS_OF_PARTS if name in chosen}
     parts = _method(structure, adaptation, algorithm, chosen)
     components = parts["components"]

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from piaget.method.choices import ADAPTATIONS, REPLAYING
+from piaget.method.choices import ADAPTATIONS, EXPANDING, REPLAYING
 
 WITHOUT_REPLAY = set(ADAPTATIONS) - set(REPLAYING)
 BASES = {"er": "ER", "ewc": "EWC", "nft": "NFT", "fm": "FM"}
@@ -18,7 +18,8 @@ PAPER_ALGORITHMS = {
 }
 # Baselines that the paper lacks: past tasks' own encoders and decoders stay as they are; nothing is shared.
 BASELINES = {"no-components-frozen": "No Comp., past frozen", "alone": "Alone"}
-ALGORITHMS = PAPER_ALGORITHMS | BASELINES
+COMPARED = PAPER_ALGORITHMS | BASELINES  # what a sweep of all algorithms has
+ALGORITHMS = COMPARED | {"recommended": "Recommended"}
 # What names stand for, in words.
 IN_WORDS = {
     "er": "experience replay: learns from new data and stored samples of past tasks",
@@ -27,6 +28,7 @@ IN_WORDS = {
     "fm": "frozen: components stay as the initial tasks left them",
     "dynamic": "dynamic + compositional: structure first, components then; with every task a new component "
     "is tried, and kept if it helps",
+    "recommended": "recommended: dynamic, with parts that the paper does not have",
     "compositional": "compositional: structure first, components then",
     "joint": "joint: structure and components are learned together",
     "no-components": "no components: one network for all tasks, all of it learns",
@@ -73,10 +75,10 @@ def goes_together(method: Method) -> bool:
     models have nothing of that."""
     linear, algorithm = method.structure == "linear", method.algorithm
     if method.adaptation == "fm":
-        return algorithm in ("compositional", "alone") or (algorithm == "dynamic" and not linear)
+        return algorithm in ("compositional", "alone") or (algorithm in EXPANDING and not linear)
     if algorithm == "no-components-frozen":
         return method.adaptation not in WITHOUT_REPLAY and not linear
-    return algorithm != "alone" and not (linear and algorithm == "dynamic")
+    return algorithm != "alone" and not (linear and algorithm in EXPANDING)
 
 
 def methods(structure: str, adaptations: Iterable[str], algorithms: Iterable[str]) -> list[Method]:

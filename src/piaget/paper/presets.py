@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from piaget.method.choices import STAGED
+from piaget.method.choices import STAGED as ALL_STAGED
 from piaget.paper.defaults import algorithm_of
-from piaget.paper.names import ALGORITHMS, BASES, Method, methods
+from piaget.paper.names import BASES, COMPARED, Method, methods
 from piaget.paper.results import reported
 
 SOME = ("mnist", "fashion", "cub")
@@ -16,6 +16,7 @@ IMAGES = (*SOME, "cifar100", "omniglot")
 OBJECTS = ("objects-random", "objects-circle", "objects-top-left", "objects-orange")
 TRAIN_SIZES = (10, 20, 50, 100, 200)  # the paper shows its sizes in a figure only
 FREQUENCIES = (2, 5, 10, 20, 50, 100)
+STAGED = [name for name in COMPARED if name in ALL_STAGED]
 
 Pairs = tuple[tuple[str, Any], ...]
 
@@ -58,11 +59,11 @@ class Preset:
         streams = dict.fromkeys(entry.stream for entry in self.entries)
         results = {stream: reported(structure, stream, "er", algorithm) for stream in streams}
         numbers = ", ".join(f"{stream} {pair[0]} ± {pair[1]}" for stream, pair in results.items() if pair)
-        return f"ER, {ALGORITHMS[algorithm]}: {numbers}"
+        return f"ER, {COMPARED[algorithm]}: {numbers}"
 
 
 def _all_methods(streams: Iterable[str], structure: str) -> tuple[Entry, ...]:
-    every = methods(structure, BASES, ALGORITHMS)
+    every = methods(structure, BASES, COMPARED)
     return tuple(Entry(stream, method) for stream in streams for method in every)
 
 
@@ -81,13 +82,13 @@ LIMITED_DATA = tuple(
     Entry(stream, method, (("train_size", size),), _limited(size, method))
     for stream in SOME
     for size in TRAIN_SIZES
-    for method in _replay(ALGORITHMS)
+    for method in _replay(COMPARED)
 )
 SCHEDULE = tuple(
     entry
     for stream in SOME
     for entry in (
-        *(Entry(stream, method) for method in _replay(name for name in ALGORITHMS if name not in STAGED)),
+        *(Entry(stream, method) for method in _replay(name for name in COMPARED if name not in STAGED)),
         *(
             Entry(stream, method, settings=(("adapt_every", every),))
             for every in FREQUENCIES

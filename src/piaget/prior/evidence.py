@@ -136,7 +136,10 @@ def fit(
         def objective(
             flat: Tensor, like: Scales = scales, given: Likelihoods = likelihoods
         ) -> tuple[Tensor, Tensor]:
-            value, gradient, _ = height(like.like(flat), given, blocks)
+            try:
+                value, gradient, _ = height(like.like(flat), given, blocks)
+            except torch.linalg.LinAlgError:  # variances beyond rounding: not to be taken
+                return torch.tensor(-math.inf, dtype=torch.float64), torch.zeros_like(flat)
             return value, gradient.flat()
 
         scales = scales.like(climb(objective, scales.flat(), steps))

@@ -47,14 +47,19 @@ def frame_of(x: Tensor, y: Tensor) -> Frame:
     x = x.double()
     as_is = ((x == 0) | (x == 1)).all(0)
     center, scale = x.mean(0), x.std(0, correction=0)
-    constant = scale <= 1e-9 * (1 + center.abs())
     center = torch.where(as_is, torch.zeros_like(center), center)
-    scale = torch.where(as_is | constant, torch.ones_like(scale), scale)
+    scale = torch.where(as_is, torch.ones_like(scale), _unit(scale, center))
     origin, unit = torch.zeros((), dtype=torch.float64), torch.ones((), dtype=torch.float64)
     if y.is_floating_point():
-        origin, spread = y.double().mean(), y.double().std(correction=0)
-        unit = spread if spread > 1e-9 * (1 + origin.abs()) else unit
+        origin = y.double().mean()
+        unit = _unit(y.double().std(correction=0), origin)
     return Frame(center, scale, origin, unit)
+
+
+def _unit(spread: Tensor, mean: Tensor) -> Tensor:
+    """The spread; of what is constant but for rounding, its size: whatever units numbers have, the same."""
+    size = torch.where(mean == 0, torch.ones_like(mean), mean.abs())
+    return torch.where(spread > 1e-14 * mean.abs(), spread, size)
 
 
 class Standard(NamedTuple):

@@ -56,11 +56,11 @@ def update(known: Knowledge, task: str, x: Tensor, y: Tensor) -> Knowledge:
     return _added(known, task, x, y)
 
 
-def forget(known: Knowledge, task: str) -> Knowledge:
-    """As if the task had never been learned: its record is gone, and what was drawn from it is estimated
-    anew, from the beginning, by the records of the others.
+def forget(known: Knowledge, *tasks: str) -> Knowledge:
+    """As if the tasks had never been learned: their records are gone, and what was drawn from them is
+    estimated anew, from the beginning, by the records of the others.
 
-    Raises `UnknownTaskError` if it is not known.
+    Raises `UnknownTaskError` if one is not known.
 
     >>> from piaget import prior
     >>> x, y = torch.eye(6).double(), torch.arange(6).double()
@@ -68,8 +68,9 @@ def forget(known: Knowledge, task: str) -> Knowledge:
     >>> prior.forget(prior.learn(known, "b", x, y), "a").tasks
     ['b']
     """
-    _check_known(known, task)
-    left = {name: record for name, record in known.records.items() if name != task}
+    for task in tasks:
+        _check_known(known, task)
+    left = {name: record for name, record in known.records.items() if name not in tasks}
     return settled(anew(replace(known, records=left))) if left else Knowledge(known.form)
 
 
@@ -211,12 +212,14 @@ def adapt(known: Knowledge, thorough: bool = True, patience: int = 1) -> Knowled
     """
     frame, _, scales = known.begun
     known = replace(known, standard=_standard(known.records))
-    blocks = frame.blocks
+    blocks, components = frame.blocks, known.components
+    # New rows, or another standard: what was approximated no longer is where it was.
+    likelihoods, _ = known.likelihoods.refreshed(components.root, components.width)
     if thorough:
-        best = fit(scales, known.likelihoods, blocks)
+        best = fit(scales, likelihoods, blocks)
         best = grown(pruned(best, blocks), blocks, patience)
     else:
-        best = fit(scales, known.likelihoods, blocks, turns=1, steps=5)
+        best = fit(scales, likelihoods, blocks, turns=1, steps=5)
     known = replace(known, scales=best.scales, adapted=Adapted(len(known.records), known.rows, thorough))
     return _taken(known, best.likelihoods)
 

@@ -20,6 +20,7 @@ from piaget.prior.labels import expand, log_likelihood
 from piaget.prior.records import Labels, Values
 
 LEAST_NOISE = 1e-6  # of the variance, in units of the values' own
+STEPS, MOST_STEPS, NEAR = 3, 50, 0.1  # of Newton's method for labels; by how much weights move near the mode
 CHUNK = 2**22  # numbers in a batch of features
 
 
@@ -68,7 +69,7 @@ class ValueTerms:
         miss = (miss + torch.einsum("ti,tij,tj->t", mean, self.gram, mean)).clamp(min=0)
         unsure = (self.gram * covariance).sum((-2, -1))
         free = (self.n - unsure / self.log_noise.exp()).clamp(min=0.5)  # rows that no weight has used up
-        least = LEAST_NOISE * (self.square.sum() / self.n.sum()).clamp(min=1e-300)
+        least = LEAST_NOISE * (self.square.sum() / self.n.sum()).clamp(min=1)  # less: all values are equal
         noise = agreement((miss / free).clamp(min=least), free)
         variance = (noise.dof * math.exp(noise.level) + miss + unsure) / (noise.dof + self.n)
         log_noise = variance.clamp(min=least).log()
@@ -124,12 +125,13 @@ class LabelTerms:
     mu: Tensor  # (C, d)
     terms: Quadratic  # (T, C, ...): of w
 
-    def refreshed(self, root: Tensor, width: Tensor, steps: int = 3) -> tuple[LabelTerms, float]:
-        """A few Newton steps towards the joint mode of mu and all tasks' weights."""
+    def refreshed(self, root: Tensor, width: Tensor) -> tuple[LabelTerms, float]:
+        """Newton steps to the joint mode of mu and all tasks' weights: a few, once it is near. Far from it,
+        the quadratics of rows that are answered wrongly, and surely, would promise likelihoods beyond 1."""
         now, moved = self, 0.0
-        for _ in range(steps):
+        for step in range(1, MOST_STEPS + 1):
             now, moved = now._stepped(root, width)
-            if moved < 1e-9:
+            if moved < 1e-9 or (step >= STEPS and moved < NEAR):
                 break
         return now, moved
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -11,8 +10,9 @@ import torch
 from piaget.data.columns import as_given, as_texts, read_table
 from piaget.data.encoding import Encoding
 from piaget.data.plain import is_number
-from piaget.errors import DataError, DataNote, SettingError
-from piaget.streams.table_rows import check_columns, note_new_levels, some
+from piaget.errors import DataError, SettingError, UnknownTaskError
+from piaget.streams.table_notes import note, note_alike, note_odd_columns, some
+from piaget.streams.table_rows import check_columns
 
 if TYPE_CHECKING:
     from piaget.learner import Learner
@@ -38,20 +38,23 @@ def predict_table(
     are in `attrs["predicted"]`; of polars, if the rows are, without that.
     """
     encoding = next((e for e in map(learner.encoding, learner.tasks) if e is not None), None)
+    if not learner.tasks:
+        raise UnknownTaskError("the learner knows no task: none was learned, or all were forgotten")
     if encoding is None:
         raise DataError("the learner has learned no task from a table: it has no columns to go by")
     frame, source = read_table(rows, [encoding.group, *encoding.categories])
     check_columns(source, list(frame.columns), encoding, None)
-    note_new_levels(frame, encoding)
+    note_odd_columns(frame, encoding)
     groups = as_texts(frame[encoding.group])
     unknown = [group for group in dict.fromkeys(groups) if group not in learner.tasks]
+    note_alike((group for group in unknown if group is not None), learner.tasks)
     without = int(sum(group in unknown for group in groups))
     if hasattr(learner, "answers"):
         told = _prior_columns(
             cast("PriorLearner", learner), frame, groups, encoding, proba, interval, threshold
         )
         if unknown:
-            _note(f"{without} of {len(frame)} rows are of groups never seen, {some(unknown)}: they are "
+            note(f"{without} of {len(frame)} rows are of groups never seen, {some(unknown)}: they are "
                   "answered by what the others have in common, less sure")  # fmt: skip
     else:
         if proba or interval is not None or threshold is not None:
@@ -60,7 +63,7 @@ def predict_table(
         if without == len(frame):
             raise DataError(f"no row is of a group that was learned; those are {', '.join(learner.tasks)}")
         if unknown:
-            _note(f"{without} of {len(frame)} rows get no prediction: no task was learned for "
+            note(f"{without} of {len(frame)} rows get no prediction: no task was learned for "
                   f"{encoding.group} {some(unknown)}")  # fmt: skip
         answers = np.empty(len(frame), object)
         for group in dict.fromkeys(groups):
@@ -73,10 +76,6 @@ def predict_table(
     answered = frame.assign(**told).infer_objects()
     answered.attrs["predicted"] = list(told)
     return as_given(answered, rows)
-
-
-def _note(text: str) -> None:
-    warnings.warn(text, DataNote, stacklevel=3)
 
 
 def _prior_columns(

@@ -13,15 +13,8 @@ from torch import Tensor
 from piaget.data.columns import as_numbers, as_text, as_texts, read_table
 from piaget.data.encoding import Encoding
 from piaget.errors import DataError, DataNote
+from piaget.streams.table_notes import note_odd_columns, some
 from piaget.streams.table_stream import without_missing
-
-SHOWN = 5  # names in a message, at most
-
-
-def some(names: Sequence[Any]) -> str:
-    """The first few, for a message."""
-    shown = ", ".join("(missing)" if name is None else repr(name) for name in names[:SHOWN])
-    return shown if len(names) <= SHOWN else f"{shown}, ... ({len(names)} in all)"
 
 
 def rows_by_group(
@@ -35,7 +28,7 @@ def rows_by_group(
     frame, source = read_table(table, [encoding.group, *encoding.categories])
     check_columns(source, list(frame.columns), encoding, columns, [encoding.target])
     frame = without_missing(frame, source, [encoding.group, encoding.target])
-    note_new_levels(frame, encoding)
+    note_odd_columns(frame, encoding)
     x = torch.from_numpy(encoding.encode(frame)).double()
     target = frame[encoding.target]
     if labels:
@@ -65,25 +58,6 @@ def check_columns(
     new = [name for name in there if before is not None and name not in before]
     if new:
         warnings.warn(f"{source}: columns that were not there before are not used: {some(new)}", DataNote, 3)
-
-
-def note_new_levels(frame: Any, encoding: Encoding) -> dict[str, list[str]]:
-    """Categories that were never seen, by column, noted: such rows are answered by their other columns."""
-    found = {}
-    for column in encoding.columns:
-        if column.levels is not None:
-            texts = as_texts(frame[column.name])
-            new = [text for text in dict.fromkeys(texts) if text is not None and text not in column.levels]
-            if new:
-                found[column.name] = new
-                rows = int(np.isin(texts, np.array(new, object)).sum())
-                warnings.warn(
-                    f"column {column.name!r}: {some(new)} was never seen before, in {rows} of {len(frame)} "
-                    "rows: they are told by their other columns",
-                    DataNote,
-                    stacklevel=3,
-                )
-    return found
 
 
 def _numbers(name: str, target: Any, labels: Sequence[Any]) -> np.ndarray:

@@ -20,6 +20,7 @@ from piaget.errors import DataError, DataNote, SettingError
 from piaget.extras import need
 from piaget.streams.cuts import Rows, limit, make_task, of_rows, unusable
 from piaget.streams.lazy import LazyStream
+from piaget.streams.table_notes import note_alike
 
 MOST_LEVELS = 100  # of a category; more are names or numbers of things
 MOST_CLASSES = 20  # whole numbers with more different values are taken for quantities
@@ -129,7 +130,9 @@ def from_table(
     kind = _kind(kind or (encoding.kind if encoding else None), target, frame[target])
     y = as_numbers(target, frame[target]) if kind == "regression" else frame[target].to_numpy(object)
     parts = _parts(frame[split]) if split else None
-    groups, skipped = _groups(as_texts(frame[group]), y, kind, parts, fractions, train_size, seed)
+    names = as_texts(frame[group])
+    note_alike(dict.fromkeys(names))
+    groups, skipped = _groups(names, y, kind, parts, fractions, train_size, seed)
     _tell_skipped(skipped, len(groups), source, on_unusable)
     if encoding is None:
         train = np.concatenate([g.train for g in groups.values()])
@@ -160,8 +163,8 @@ def _check_columns(source: str, there: list[str], named: list[str]) -> None:
 
 
 def without_missing(frame: Any, source: str, columns: list[str]) -> Any:
-    """Rows without a group or a target are left out, with a note."""
-    missing = frame[columns].isna().any(axis=1).to_numpy(bool)
+    """Rows without a group or a target are left out, with a note. An empty text is none, as in a file."""
+    missing = (frame[columns].isna() | (frame[columns].astype(object) == "")).any(axis=1).to_numpy(bool)
     if missing.any():
         warnings.warn(
             f"{source}: {missing.sum()} of {len(frame)} rows have no {' or no '.join(columns)}; left out",
