@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,18 @@ from piaget.files import write_json
 from piaget.lab.configuration import configure
 from piaget.lab.row_file import HEADER, as_csv
 from piaget.paper.defaults import structure_of
-from piaget.scoring.rows import CONSISTENCY, EXPANSION, REMOVAL, STRUCTURE, Row
+from piaget.scoring.rows import (
+    CONSISTENCY,
+    EXPANSION,
+    FALSE_ALARMS,
+    IN_TENS,
+    INFERENCE,
+    REMOVAL,
+    STRUCTURE,
+    TAKEN_FOR,
+    TASK_INFERRED,
+    Row,
+)
 
 INITIAL = 4
 Score = Callable[[int, int], float]  # of the j-th task after the i-th was learned
@@ -32,9 +44,11 @@ def rows_of(
     needed: Callable[[int, int], bool] = lambda j, c: True,
     names: Sequence[str] = (),
     majority: float | None = None,
+    taken: Callable[[int, int], float] | None = None,
 ) -> list[Row]:
     """All rows of a run. kept: tasks with which a component came; needed: does task j need component c?
-    majority: the accuracy of every task's most frequent class."""
+    majority: the accuracy of every task's most frequent class. taken: the share of task i's inputs that are
+    taken for those of task j; the rest, for those of none."""
     names = names or [f"{stream.partition('/')[0]}-{j:02}" for j in range(tasks)]
     first = min(INITIAL, tasks) - 1
     rows: list[Row] = []
@@ -63,6 +77,13 @@ def rows_of(
             add(names[i], epoch, stage, "components", float(count))
     for name in names if majority is not None else ():
         add(name, epochs, "evaluation", "majority", majority or 0.0, evaluated=name, split="test")
+    for i in range(tasks) if taken is not None else ():
+        shares = [taken(i, j) for j in range(tasks)] if taken is not None else []
+        told = {TASK_INFERRED: shares[i], IN_TENS: 1.0, FALSE_ALARMS: 1 - math.fsum(shares)}
+        told |= {f"{metric} with {TASK_INFERRED}": 0.7}
+        told |= {TAKEN_FOR.format(names[j]): share for j, share in enumerate(shares) if share}
+        for measure, value in told.items():
+            add(names[-1], epochs, INFERENCE, measure, value, evaluated=names[i], split="test")
     if not structured:
         return rows
     for j in range(tasks):
@@ -96,6 +117,7 @@ def write_run(
     status: str = "done",
     epochs: int | None = None,
     every: int | None = None,
+    parameters: int | None = None,
     **more: Any,
 ) -> Path:
     """A run's folder, as the lab writes it; the stream's rows are called as `stream` is."""
@@ -136,6 +158,7 @@ def write_run(
             "seconds": 1.5,
             "steps": 10,
             "peak_memory": 1000,
+            "parameters": parameters,
         },
     )
     return folder

@@ -19,6 +19,7 @@ from piaget.report.page_data import (
     ExplorerData,
     ExplorerTaskData,
     FurtherData,
+    InferenceData,
     LifeData,
     LookData,
     MethodData,
@@ -96,6 +97,7 @@ def small_report() -> ReportData:
     """One run with one task, and nothing else known of it."""
     report = sample_report(tasks=1, seeds=1, streams=1)
     run: RunData = {**report["runs"][0], "structures": [], "uses": [[]], "reused": [], "candidates": []}
+    run["inference"] = None
     alone: ReportData = {**report, "runs": [run], "curves": [], "tables": [], "explorers": [], "paper": []}
     return {**alone, "alerts": [], "variations": []}
 
@@ -121,6 +123,7 @@ def long_report() -> ReportData:
         {"born": born, "left": None, "into": None, "component": c} for c, born in enumerate(births)
     ]
     run["lives"].append({"born": 40, "left": 170, "into": 3, "component": None})
+    run["inference"] = _inference(LONG, 0)
     return report
 
 
@@ -204,6 +207,9 @@ def _variation(s: int, m: int) -> VariationData:
         "high": difference + 1,
         "p": 0.04 / m,
         "significant": m == 2,
+        "components": 0.5,
+        "parameters": 0.75,
+        "time": None,
     }
 
 
@@ -286,6 +292,24 @@ def _run(draw: random.Random, s: int, m: int, seed: int, tasks: int, unfinished:
         "threshold": 0.05 if dynamic else None,
         "candidates": candidates,
         "reused": reused,
+        "inference": _inference(learned, seed) if base == "ER" and structures else None,
+    }
+
+
+def _inference(tasks: int, seed: int) -> InferenceData:
+    """Of each task's inputs, some are taken for those of the next one: most of the second task's."""
+    lost = [30.0 if i == 1 else 20.0 for i in range(tasks)]
+    own = [70.0 - seed - share for share in lost]
+    return {
+        "inferred": [share + 5 for share in own],
+        "in_tens": [99.0 for _ in own],
+        "none": [30.0 + seed for _ in own],
+        "taken": [
+            pair
+            for i in range(tasks)
+            for pair in ((i, i, own[i]), (i, (i + 1) % tasks, lost[i]))
+            if tasks > 1
+        ],
     }
 
 

@@ -265,6 +265,21 @@ def test_parts_are_compared_with_the_reference_that_they_vary(tmp_path):
     assert len(ablation(contents_of(tmp_path)).rows) == 3
 
 
+def test_what_parts_cost(tmp_path):
+    """Beside the reference. Time is the same here, and not all runs have noted their parameters."""
+    write(tmp_path, DYNAMIC, 0.95, 3, parameters=1000, kept=[4, 5])
+    write(tmp_path, COMPOSITIONAL, 0.93, 3, parameters=800)
+    write(tmp_path, DYNAMIC, 0.94, 3, settings={"replay_size": 1}, kept=[5])
+    found = {one.part: one for one in variations(contents_of(tmp_path))}
+    one = found["algorithm"]
+    assert (one.components, one.parameters, one.time) == pytest.approx((4 / 6, 0.8, 1.0))
+    other = found["replay_size"]
+    assert other.components == pytest.approx(5 / 6)
+    assert np.isnan(other.parameters)
+    cells = [[cell.text for cell in row[-3:]] for row in ablation(contents_of(tmp_path)).rows]
+    assert cells == [["0.83", "", "1.00"], ["0.67", "0.80", "1.00"]]
+
+
 def test_of_errors_above_zero_is_better(tmp_path):
     write(tmp_path, "linear/er/joint", 10.0, 3, stream="schools", metric="rmse")
     write(tmp_path, "linear/ewc/joint", 9.0, 3, stream="schools", metric="rmse")

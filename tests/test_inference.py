@@ -15,6 +15,7 @@ import piaget
 from piaget.knowledge import noting
 from piaget.method.inference import INFERENCES, _signs
 from piaget.scoring.inferring import Recognition
+from piaget.scoring.rows import taken_for
 from tests.small import held_out_of, make_task, mixed_tasks
 
 if TYPE_CHECKING:
@@ -242,6 +243,10 @@ def test_rows_of_the_task_agnostic_setting():
         assert values[name, "task inferred in tens"] == 1.0
         none = [answer is None for answer in learner.infer(x).answers]
         assert values[name, "false alarms"] == np.mean(none)
+        answers = learner.infer(x).answers
+        taken = {name: answers.count(name) / len(answers) for name in answers if name is not None}
+        assert {taken_for(m): v for (t, m), v in values.items() if t == name and taken_for(m)} == taken
+        assert sum(taken.values()) + values[name, "false alarms"] == pytest.approx(1)
         assert values[name, "accuracy with task inferred in tens"] == pytest.approx(values[name, "accuracy"])
         right = [
             learner.predict(x[i : i + 1], answer)[0] == held_out_of(task).y[i]
@@ -250,6 +255,7 @@ def test_rows_of_the_task_agnostic_setting():
         assert values[name, "accuracy with task inferred"] == pytest.approx(np.mean(right))
     assert values["far", "unknown auc"] > 0.98
     assert values["far", "unknown noticed"] == 1.0
+    assert not [metric for task, metric in values if task == "far" and taken_for(metric)]
     assert learner.evaluate(tasks) == [
         row for row in rows if (row["evaluated"], row["metric"]) in PLAIN(tasks)
     ]

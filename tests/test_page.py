@@ -26,7 +26,10 @@ from tests.sample_report import (
 )
 
 OLD_RUNS = Path(__file__).parent / "written_by_0_1" / "sweep"
-FIGURES = ("performance", "curves", "forgetting", "matrix", "structures", "candidates", "reuse", "variations")
+FIGURES = (
+    *("performance", "curves", "forgetting", "matrix"),
+    *("structures", "candidates", "reuse", "variations", "confusion"),
+)
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,15 @@ def addresses(tmp_path_factory):
 def test_answers_come_before_figures_and_these_before_tables(browser):
     browser.open()
     assert browser.texts("nav a") == [
-        *("At a glance", "Figures", "Which parts helped", "Tables", "Component explorer", "Runs")
+        *(
+            "At a glance",
+            "Figures",
+            "Which parts helped",
+            "Which task is it?",
+            "Tables",
+            "Component explorer",
+            "Runs",
+        )
     ]
     look = sample_report()["looks"][0]
     assert browser.texts("#overview .look:first-of-type h4") == [a["question"] for a in look["answers"]]
@@ -111,7 +119,7 @@ def test_parts_are_beside_their_reference(browser):
     browser.open(view="streams=0")
     lines = browser.numbers("variations")
     assert [line[4] for line in lines] == ["Joint", "Compositional"]  # what helps most is left out first
-    assert lines[0][5:] == ["3", "\u22122.6", "\u22123.6", "\u22121.6", "0.0200"]
+    assert lines[0][5:] == ["3", "\u22122.6", "\u22123.6", "\u22121.6", "0.0200", "0.50", "0.75"]
 
 
 def test_components_come_and_go_on_the_map(browser):
@@ -142,3 +150,86 @@ def test_hundreds_of_tasks_are_legible(browser, width):
     assert browser.run("return document.documentElement.scrollWidth") <= width
     label = browser.run("return document.querySelector('#structures svg[role=img]').ariaLabel")
     assert f"each of {LONG} tasks" in label
+
+
+def test_curves_of_hundreds_of_tasks_are_summed_up(browser):
+    """The mean over tasks so far at first; then how they change, and some of them one by one."""
+    browser.open("long")
+    browser.draw("#curves")
+    assert len(browser.all("#curves svg[role=img] .line")) == 1
+    assert len(browser.all("#curves svg[role=img] .band")) == 1
+    after = long_report()["runs"][0]["after"]
+    lines = browser.numbers("curves")
+    assert lines[0][1:] == ["1", "90.0", "90.0", "90.0", "1"]
+    tenth = [score for score in after[9] if score is not None]
+    assert lines[9][1:] == ["10", f"{sum(tenth) / 10:.1f}", "89.9", "90.0", "10"]
+    browser.open("long", view="curves-show=age")
+    lines = browser.numbers("curves")
+    browser.click("#curves .numbers .table > button")
+    rows = browser.wait(
+        "const rows = [...document.querySelectorAll('#curves .numbers tbody tr')]"
+        ".map((row) => [...row.cells].map((cell) => cell.textContent));"
+        "return rows.length > 100 && rows"
+    )
+    assert lines[0][1:] == ["0", "0.0", "0.0", "0.0", f"{LONG}"]
+    assert rows[100][1:] == ["100", "\u22121.0", "\u22121.0", "\u22121.0", f"{LONG - 100}"]
+    assert rows[-1][1] == "270"  # of a tenth of the tasks
+    browser.open("long", view="curves-show=24")
+    assert [line[1] for line in browser.numbers("curves")][:2] == ["25 grid-024", "26 grid-025"]
+    assert len(browser.all("#curves svg[role=img] .line")) == 24
+
+
+def test_few_tasks_have_a_curve_each(browser):
+    browser.open(view="streams=0&methods=0")
+    browser.draw("#curves")
+    assert "each task" in browser.texts("#curves option:checked")
+    assert len(browser.all("#curves svg[role=img] .line")) == 6
+
+
+def test_structures_of_any_task_can_be_seen(browser):
+    browser.open("long", view="structures-tasks=48")
+    browser.draw("#structures")
+    names = browser.texts("#structures svg[role=img] .name")
+    assert names[0] == "49 grid-048"
+    assert len(names) == 24
+
+
+# --- inference ----------------------------------------------------------------------------------------------
+
+
+def test_which_tasks_are_taken_for_which(browser):
+    browser.open(view="streams=0&methods=0")
+    lines = browser.numbers("confusion")
+    assert "Which task is it?" in browser.texts("nav a")
+    (words,) = browser.texts("#confusion .words")
+    # Of three seeds: 0, 1 and 2 (the fourth is unfinished). Of six tasks, one loses 30 %, the others 20 %.
+    own, none = 70 - 1 - (5 * 20 + 30) / 6, 31
+    assert f"{own:.1f}\u00a0% are taken for those of their own task" in words
+    assert f"and {none:.1f}\u00a0% for none of them" in words
+    assert f"told of {own + 5:.1f}\u00a0% if one must be named, 99.0\u00a0% from ten inputs" in words
+    assert lines[0][1:] == ["3 <img src=x onerror=alert(1)>", "30.0"]
+    assert "Show all 18 rows" in browser.texts("#confusion button")  # pairs, none of them, their own
+    assert len(browser.all("#confusion svg[role=img] .cell")) == 6 * 7
+    label = browser.run("return document.querySelector('#confusion svg[role=img]').ariaLabel")
+    assert words in label
+
+
+def test_tasks_that_are_not_chosen_are_others(browser):
+    browser.open(view="streams=0&methods=0&tasks=0-1")
+    browser.draw("#confusion")
+    assert browser.texts("#confusion svg[role=img] .tick.middle")[:4] == ["1", "2", "other", "none"]
+    assert len(browser.all("#confusion svg[role=img] .cell")) == 2 * 4
+
+
+@pytest.mark.parametrize("width", [1200, 360])
+def test_confusion_of_hundreds_of_tasks(browser, width):
+    browser.open("long", width=width)
+    browser.draw("#confusion")
+    cells = browser.run(
+        "return [...document.querySelectorAll('#confusion svg[role=img] .cell')]"
+        ".map((e) => e.getBoundingClientRect().width)"
+    )
+    assert min(cells) >= 3
+    assert len(cells) < 4_000
+    assert len(browser.all("#confusion .pairs li")) == 8
+    assert browser.run("return document.documentElement.scrollWidth") <= width

@@ -39,6 +39,12 @@ interface LifeData {
   into: number | null;
   component: number | null;
 }
+interface InferenceData {
+  inferred: (number | null)[];
+  in_tens: (number | null)[];
+  none: (number | null)[];
+  taken: ([number, number, number])[];
+}
 interface RunData {
   stream: number;
   method: number;
@@ -67,6 +73,7 @@ interface RunData {
   threshold: number | null;
   candidates: (CandidateData)[];
   reused: ((boolean)[])[];
+  inference: InferenceData | null;
 }
 interface CurveData {
   stream: number;
@@ -107,6 +114,9 @@ interface VariationData {
   high: number;
   p: number;
   significant: boolean;
+  components: number | null;
+  parameters: number | null;
+  time: number | null;
 }
 interface TableData {
   id: string;

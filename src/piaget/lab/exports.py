@@ -24,7 +24,7 @@ from piaget.errors import LoadError, SettingError
 from piaget.files import read_json, write_json
 from piaget.lab.folder import ACTIVE, DONE, RunFolder, at_work, no_runs, runs_below
 from piaget.lab.sinks import BATCH, Exported, Point, Sink, clean, modified
-from piaget.scoring.rows import downgrade
+from piaget.scoring.rows import downgrade, taken_for
 
 T = TypeVar("T")
 COLUMNS = {"trained", "epoch", "evaluated", "split", "metric", "value"}  # those that are needed here
@@ -265,12 +265,15 @@ def _parse(path: Path, names: Sequence[str], line: bytes) -> _Score:
 
 
 def _points(rows: Sequence[_Score], note: _Note, odd: re.Pattern[str]) -> list[Point]:
-    """All numbers of one epoch, and their means over tasks. Steps are epochs of the whole stream."""
+    """All numbers of one epoch, and their means over tasks. Steps are epochs of the whole stream. What inputs
+    are taken for is left out: it is of one moment, and hundreds of tasks have tens of thousands of pairs."""
     if rows[0].trained != note.trained:
         note.trained, note.offset = rows[0].trained, note.step
     note.step = note.offset + rows[0].epoch
     points, values = [], dict[str, list[float]]()
     for row in rows:
+        if taken_for(row.metric) is not None:
+            continue
         kind = "/".join(clean(part, odd) for part in (row.metric, row.split) if part)
         if row.evaluated:
             values.setdefault(kind, []).append(row.value)

@@ -173,6 +173,7 @@ _DESCRIPTION: dict[str, Any] = {
     "seconds": float | None,
     "steps": float | None,
     "peak_memory": float | None,
+    "parameters": int | None,
     "data": dict[str, str] | None,
     "rows": dict[str, int | str] | None,
     "saved": str | None,

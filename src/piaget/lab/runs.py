@@ -191,6 +191,7 @@ def _train(runs: Sequence[_Member], every: int | None, tell: Tell | None) -> Non
                 "seconds": round(tracker.seconds, 3),
                 "peak_memory": peak_memory(),
                 "steps": one.learner.state.steps,
+                "parameters": one.learner.sizes().parameters,
             }
             folder.log(one.folder, f"done in {duration(tracker.seconds)}")
         folder.note(one.folder, **ended)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from piaget.paper.names import ALGORITHMS, BASES
+from piaget.report import metrics
 from piaget.report.contents import Contents
 from piaget.report.forms import Table, number
 from piaget.report.groups import Group
+from piaget.report.reading import ReportedRun
 from piaget.report.statistics import LEVEL, Tested, holm, paired
 
 LEAST_PARTS = 2  # that a reference must be varied in: of one, the table of differences tells as much
@@ -26,6 +30,10 @@ class Variation:
     usual: str  # what the reference has there
     other: str
     test: Tested
+    # What it costs, divided by what the reference does, on the same seeds; nan: that is not known.
+    components: float
+    parameters: float
+    time: float
 
 
 def variations(contents: Contents) -> list[Variation]:
@@ -59,8 +67,30 @@ def _around(contents: Contents, reference: Group) -> list[Variation]:
             continue
         test = paired(group.of(contents.final, sign * group.unit), ours)
         if test is not None:
-            varied.append(Variation(reference, group, *differing[0], test))
+            costs = [_times(group, reference, cost) for cost in _costs(contents)]
+            varied.append(Variation(reference, group, *differing[0], test, *costs))
     return varied
+
+
+Cost = Callable[[ReportedRun], float | None]
+
+
+def _costs(contents: Contents) -> tuple[Cost, Cost, Cost]:
+    """Components, parameters and seconds of a run."""
+    components = contents.compute(metrics.components)
+    return (
+        lambda run: float(components[run.name]) if run.has_components and run.name in components else None,
+        lambda run: run.parameters,
+        lambda run: run.costs[0],
+    )
+
+
+def _times(group: Group, reference: Group, cost: Cost) -> float:
+    """How many times as much a method costs, over the seeds of which both costs are known."""
+    ours, theirs = ({run.seed: cost(run) for run in one.counted} for one in (group, reference))
+    pairs = [(a, b) for seed, a in ours.items() if a is not None and (b := theirs.get(seed)) is not None]
+    below = math.fsum(b for _, b in pairs)
+    return math.fsum(a for a, _ in pairs) / below if below else math.nan
 
 
 def _differing(reference: Group, group: Group) -> list[tuple[str, str, str]]:
@@ -92,8 +122,12 @@ def ablation(contents: Contents) -> Table:
         "Methods that differ from a reference in one part: final performance minus that of the reference on "
         "the same seeds (of errors, the other way round: above 0 is better), with its standard error and an "
         "interval of 95 %; the two-sided p-value of the paired t-test, by Holm's method for all variations "
-        f"of a stream (below {LEVEL}: in bold).",
-        ["stream", "reference", "part", "instead of", "has", "seeds", "difference", "from", "to", "t-test"],
+        f"of a stream (below {LEVEL}: in bold). Last, how many times as many components and parameters it "
+        "has in the end, and as much time it took, as the reference.",
+        [
+            *("stream", "reference", "part", "instead of", "has", "seeds", "difference", "from", "to"),
+            *("t-test", "x components", "x parameters", "x time"),
+        ],
     )
     for one in variations(contents):
         digits, (low, high) = one.group.digits, one.test.interval
@@ -109,5 +143,6 @@ def ablation(contents: Contents) -> Table:
             number(low, digits=digits),
             number(high, digits=digits),
             replace(number(one.test.p, digits=4), best=one.test.p < LEVEL),
+            *(number(times, digits=2) for times in (one.components, one.parameters, one.time)),
         )
     return table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -12,8 +12,11 @@ from piaget.report import metrics
 from piaget.report.canvas import COLOURS, HEAT, WIDTH, Figures, broken, grid, marked
 from piaget.report.contents import Contents, mean_use
 from piaget.report.groups import Group
+from piaget.report.statistics import spread
 
 MAPS = 40  # columns of structures in a line
+LINES = 6  # of structures: of more tasks, some are drawn, from the first to the last
+COLUMNS = 75  # in the life of components: of more tasks, each is the mean over several
 
 
 def structures(contents: Contents) -> Figures:
@@ -38,9 +41,9 @@ def _title(group: Group) -> str:
 def _maps(weights: Mapping[str, np.ndarray], most: int) -> Figure:
     """Component x depth of each task, side by side; in one picture a line, since many axes take long to
     draw."""
-    tasks = list(weights)
-    depth = weights[tasks[0]].shape[1]
-    a_line = max(1, min(len(tasks), MAPS // depth))
+    depth = next(iter(weights.values())).shape[1]
+    a_line = max(1, min(len(weights), MAPS // depth))
+    tasks = [list(weights)[j] for j in spread(len(weights), LINES * a_line)]
     lines = [tasks[i : i + a_line] for i in range(0, len(tasks), a_line)]
     figure = Figure(figsize=(WIDTH, 0.5 + (0.4 + 0.13 * most) * len(lines)))
     axes = figure.subplots(len(lines), 1, squeeze=False)[:, 0]
@@ -64,28 +67,48 @@ def _maps(weights: Mapping[str, np.ndarray], most: int) -> Figure:
 
 
 def _life(contents: Contents, group: Group, weights: Mapping[str, np.ndarray], most: int) -> Figure:
-    """How much each task uses each component, from its birth on; crosses: the task needs it (removal)."""
+    """How much each task uses each component, from its birth on; crosses: the task needs it (removal). Of
+    many tasks, a column is the mean over neighbours, and a cross says that most of them need it."""
     run, tasks = group.first.name, list(weights)
     use = np.full((most, len(tasks)), np.nan)
     for j, matrix in enumerate(weights.values()):
         use[: len(matrix), j] = mean_use(matrix)
-    figure = Figure(figsize=(min(WIDTH, 1.6 + 0.22 * len(tasks)), 0.9 + 0.22 * most))
+    size = -(-len(tasks) // COLUMNS)
+    use, needed = _binned(use, size), _binned(_needed(contents, run, tasks, most), size)
+    columns = use.shape[1]
+    figure = Figure(figsize=(min(WIDTH, 1.6 + 0.22 * columns), 0.9 + 0.22 * most))
     axis = figure.subplots()
     image = axis.imshow(use, cmap="viridis", aspect="auto", vmin=0)
-    removals = contents.of(run, metrics.removals)
-    needed = removals[removals["reused"] & removals["evaluated"].isin(tasks)]
-    for task, component in zip(needed["evaluated"], needed["component"], strict=True):
-        axis.plot(tasks.index(task), component, "x", color="white", markersize=4)
+    rows, places = np.nonzero(needed > 0.5)
+    axis.plot(places, rows, "x", color="white", markersize=4 if size == 1 else 2)
     there = [life for life in contents.lives(run, tasks, most) if life.component is not None]
     for component, life in enumerate(there):
-        x, y = [max(life.born, 0) - 0.45] * 2, [component - 0.45, component + 0.45]
+        x, y = [max(life.born, 0) // size - 0.45] * 2, [component - 0.45, component + 0.45]
         axis.plot(x, y, color=COLOURS[1], linewidth=2)
-    title = f"{_title(group)}\n| born   x needed by the task"
-    axis.set(xlabel="task", ylabel="component", title=title)
-    axis.set_xticks(range(len(tasks)), [str(j + 1) for j in range(len(tasks))])
+    whose = "the task" if size == 1 else f"most of {size} tasks"
+    axis.set(xlabel="task", ylabel="component", title=f"{_title(group)}\n| born   x needed by {whose}")
+    ticks = range(0, columns, max(1, columns // 25))
+    axis.set_xticks(ticks, [str(k * size + 1) for k in ticks])
     axis.set_yticks(range(most))
     figure.colorbar(image, ax=axis, label="mean weight")
     return figure
+
+
+def _needed(contents: Contents, run: str, tasks: Sequence[str], components: int) -> np.ndarray:
+    """(components, tasks): 1, where the task needs the component, else 0."""
+    removals, places = contents.of(run, metrics.removals), {task: j for j, task in enumerate(tasks)}
+    lines = removals[removals["reused"] & removals["evaluated"].isin(places)]
+    needed = np.zeros((components, len(tasks)))
+    needed[lines["component"].to_numpy(int), lines["evaluated"].map(places).to_numpy(int)] = 1
+    return needed
+
+
+def _binned(values: np.ndarray, size: int) -> np.ndarray:
+    """Means over so many neighbouring columns, of those that are not nan: (rows, columns / size)."""
+    parts = [values[:, k : k + size] for k in range(0, values.shape[1], size)]
+    counts = np.stack([np.isfinite(part).sum(1) for part in parts], 1)
+    sums = np.stack([np.nansum(part, 1) for part in parts], 1)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
 def candidates(contents: Contents) -> Figures:

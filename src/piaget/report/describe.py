@@ -23,11 +23,12 @@ from piaget.report.explorer import rounded
 from piaget.report.first_look import Look, looks, overall
 from piaget.report.forms import Cell, Table
 from piaget.report.groups import Group
+from piaget.report.inferred import by_task, confusion
 from piaget.report.lives import Life
 from piaget.report.reading import ReportedRun
 from piaget.report.statistics import LEVEL, spread
 from piaget.report.tables import cost_cells
-from piaget.scoring.rows import FURTHER, LOWER_IS_BETTER, MAJORITY
+from piaget.scoring.rows import FURTHER, IN_TENS, LOWER_IS_BETTER, MAJORITY, TASK_INFERRED
 
 POINTS = 300  # of a learning curve, at most
 EXACT = 6  # digits of numbers that the page takes means of
@@ -137,6 +138,7 @@ class Describer:
             threshold=run.threshold,
             candidates=self.candidates(run.name, tasks, group.unit),
             reused=self.reused(run.name, tasks),
+            inference=self.inference(run.name, tasks),
         )
 
     def further(self, run: str, tasks: Sequence[str]) -> dict[str, data.FurtherData]:
@@ -179,6 +181,20 @@ class Describer:
         shape = len(tasks), int(removals["component"].max()) + 1
         wide = filled(known["evaluated"].map(places).to_numpy(int), columns, values, shape)
         return (wide == 1).tolist()
+
+    def inference(self, run: str, tasks: Sequence[str]) -> data.InferenceData | None:
+        contents, shares = self.contents, 100 * confusion(self.contents, run, tasks)
+        if not len(shares):
+            return None
+        known, others = (places.tolist() for places in np.nonzero(np.nan_to_num(shares[:, :-1])))
+        return data.InferenceData(
+            inferred=_rounded(100 * by_task(contents, run, TASK_INFERRED, tasks)),
+            in_tens=_rounded(100 * by_task(contents, run, IN_TENS, tasks)),
+            none=_rounded(shares[:, -1]),
+            taken=[
+                (int(i), int(j), round(float(shares[i, j]), 2)) for i, j in zip(known, others, strict=True)
+            ],
+        )
 
     def curve(self, group: Group) -> data.CurveData | None:
         """Only where tasks were evaluated while they were learned."""
@@ -240,6 +256,9 @@ class Describer:
             high=round(high, EXACT),
             p=round(one.test.p, EXACT),
             significant=one.test.p < LEVEL,
+            components=rounded(one.components, EXACT),
+            parameters=rounded(one.parameters, EXACT),
+            time=rounded(one.time, EXACT),
         )
 
     def table(self, table: Table) -> data.TableData:

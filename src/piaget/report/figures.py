@@ -19,9 +19,13 @@ from piaget.report.canvas import COLOURS, HEAT, STYLE, WIDTH, Figures, broken, g
 from piaget.report.component_figures import candidates, reuse, structures
 from piaget.report.contents import Contents
 from piaget.report.groups import Group
+from piaget.report.statistics import spread
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+LINES = 60  # tasks with a learning curve each: of more, the mean is drawn
+POINTS = 300  # of such a mean
 
 # --- performance ------------------------------------------------------------------------------------------
 
@@ -163,17 +167,29 @@ def curves(contents: Contents) -> Figures:
         figure, axes = grid(len(groups), 4, 1.7)
         for axis, group in zip(axes, groups, strict=True):
             curves = contents.mean_curves(group)
-            shades = matplotlib.colormaps["viridis"](np.linspace(0, 0.9, len(curves.columns)))
-            for place, shade in zip(curves.columns, shades, strict=True):
-                line = curves[place].dropna()
-                mark = "." if len(line) < 25 else None
-                axis.plot(line.index, line, color=shade, linewidth=0.9, marker=mark, markersize=3)
+            (_each_task if len(curves.columns) <= LINES else _all_tasks)(axis, curves)
             axis.set(title=broken(group.label), xlabel="epochs of all tasks")
         limits = np.array([axis.get_ylim() for axis in axes])
         for axis in axes:
             axis.set_ylim(limits.min(), limits.max())
         axes[0].set_ylabel(groups[0].unit_name)
         yield f"curves-{stream}", figure
+
+
+def _each_task(axis: Axes, curves: pd.DataFrame) -> None:
+    shades = matplotlib.colormaps["viridis"](np.linspace(0, 0.9, len(curves.columns)))
+    for place, shade in zip(curves.columns, shades, strict=True):
+        line = curves[place].dropna()
+        mark = "." if len(line) < 25 else None
+        axis.plot(line.index, line, color=shade, linewidth=0.9, marker=mark, markersize=3)
+
+
+def _all_tasks(axis: Axes, curves: pd.DataFrame) -> None:
+    """The mean over the tasks so far, and the middle half of them."""
+    some = curves.iloc[spread(len(curves), POINTS)]
+    low, high = some.quantile(0.25, axis=1), some.quantile(0.75, axis=1)
+    axis.fill_between(some.index, low, high, color=COLOURS[0], alpha=0.2, linewidth=0)
+    axis.plot(some.index, some.mean(axis=1), color=COLOURS[0], linewidth=0.9)
 
 
 def transfer(contents: Contents) -> Figures:

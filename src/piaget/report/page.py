@@ -20,7 +20,16 @@ SCRIPTS = [
     f"page/{name}"
     for name in (
         *("view", "scores", "picking", "look"),
-        *("performance", "curves", "forgetting", "variations", "structures", "components"),
+        *(
+            "performance",
+            "summaries",
+            "curves",
+            "forgetting",
+            "variations",
+            "structures",
+            "components",
+            "inference",
+        ),
         *("sliders", "network", "explorer", "sections"),
     )
 ]

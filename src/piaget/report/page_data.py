@@ -75,6 +75,15 @@ class LifeData(TypedDict):
     component: int | None  # its number in the end, if it is there
 
 
+class InferenceData(TypedDict):
+    """How well a run tells the tasks of inputs that nobody names. Of each task, shares of its inputs in %."""
+
+    inferred: list[Number]  # whose task is told rightly, if one must be named
+    in_tens: list[Number]  # of tens of inputs, the same
+    none: list[Number]  # that are taken for none of the tasks; None: what is taken for what is not known
+    taken: list[tuple[int, int, float]]  # of (task, another one or itself): that are taken for it, if any are
+
+
 class RunData(TypedDict):
     """One stream, method and seed."""
 
@@ -108,6 +117,7 @@ class RunData(TypedDict):
     threshold: Number  # the relative gain from which on candidates were kept, if that was the rule
     candidates: list[CandidateData]
     reused: list[list[bool]]  # reused[j][c]: is task j worse by more than 5 % without component c?
+    inference: InferenceData | None
 
 
 class CurveData(TypedDict):
@@ -163,6 +173,9 @@ class VariationData(TypedDict):
     high: float
     p: float
     significant: bool  # at 5 %, corrected
+    components: Number  # how many times as many as the reference has, in the end
+    parameters: Number
+    time: Number
 
 
 class TableData(TypedDict):

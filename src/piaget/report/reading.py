@@ -125,6 +125,12 @@ class ReportedRun:
         seconds = (noted.get("seconds") or 0) / len(noted.get("together") or [self])
         return seconds or None, noted.get("steps"), noted.get("peak_memory")
 
+    @property
+    def parameters(self) -> int | None:
+        """Numbers that answers are computed from, if it was noted how many: not by older versions, nor in
+        collected results."""
+        return self.description.get("parameters")
+
     @cached_property
     def data(self) -> str:
         """What it learned from. (The stream of a table is only called as its file is.)"""

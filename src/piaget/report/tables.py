@@ -14,6 +14,7 @@ from piaget.report.ablation import ablation
 from piaget.report.claim_table import claims
 from piaget.report.contents import Contents
 from piaget.report.forms import Cell, Table, mark_best, number, share_of
+from piaget.report.inferred import confusion_table, inference_table
 from piaget.report.statistics import LEVEL, spread, verdict
 from piaget.scoring.rows import FURTHER, MAJORITY
 
@@ -334,6 +335,8 @@ TABLES: tuple[Callable[[Contents], Table], ...] = (
     ratios,
     differences,
     ablation,
+    inference_table,
+    confusion_table,
     claims,
     cost,
 )

@@ -1,4 +1,4 @@
-"""Of which task are these inputs? And how good are answers to inputs whose task nobody names?"""
+"""Of which task are these inputs? And what is the answer to inputs whose task nobody names?"""
 
 from __future__ import annotations
 
@@ -13,17 +13,14 @@ from torch import Tensor
 
 from piaget.data.arrays import as_labels, as_tensor
 from piaget.data.columns import is_table
-from piaget.data.tasks import Split, Task
 from piaget.errors import DataError, PiagetError, SettingError, TaskError
 from piaget.knowledge import noting
 from piaget.knowledge.state import State, TaskRecord
 from piaget.method import objective
 from piaget.method.settings import Settings
-from piaget.scoring.rows import FALSE_ALARMS, IN_TENS, TASK_INFERRED, UNKNOWN_AUC, UNKNOWN_NOTICED
 from piaget.scoring.scores import TaskNetwork
 
 FALSE_ALARM = 0.05  # the share of a known task's inputs that may be taken for those of none
-TOGETHER = 10  # inputs of one task, in rows about inference from several
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,84 +248,3 @@ def inferred_probabilities(recognition: Recognition, x: Any, together: bool) -> 
         for place, row in zip(places, probabilities_of(record, out).tolist(), strict=True):
             told[place] = dict(zip(labels, row, strict=True))
     return told
-
-
-# --- how good it is ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _Known:
-    """A known task's held-out inputs, and what is inferred of them."""
-
-    task: Task
-    split: Split
-    scores: Tensor  # (n, tasks)
-    known: Tensor  # (n,): the largest p-values
-
-
-def agnostic_scores(
-    recognition: Recognition, known: Sequence[Task], unknown: Sequence[Task], split: str
-) -> Iterator[tuple[str, dict[str, float]]]:
-    """What is to be said of each task: {metric: value}. Tasks are told from each other among all that the
-    learner knows, and `unknown` ones, which it does not know, from these."""
-    of_known = []
-    for task in known:
-        data = getattr(task, split)
-        if data is None:
-            continue
-        scores = recognition.scores(data.x)
-        compared, p_values = recognition.of_each(scores)
-        one = _Known(task, data, scores, p_values.max(1).values)
-        of_known.append(one)
-        alarms = float((one.known <= FALSE_ALARM).double().mean())
-        yield task.name, _of_task(recognition, one, compared) | {FALSE_ALARMS: alarms}
-    for task in unknown:
-        data = getattr(task, split)
-        if data is None or not of_known:
-            continue
-        _, p_values = recognition.of_each(recognition.scores(data.x))
-        new = p_values.max(1).values
-        old = torch.cat([one.known for one in of_known])
-        told = objective.auc(torch.cat([old, new]), torch.cat([torch.ones(len(old)), torch.zeros(len(new))]))
-        assert told is not None
-        noticed = float((new <= FALSE_ALARM).double().mean())
-        yield task.name, {UNKNOWN_AUC: told, UNKNOWN_NOTICED: noticed}
-
-
-def _of_task(recognition: Recognition, one: _Known, compared: Tensor) -> dict[str, float]:
-    """The shares that are inferred rightly, and scores of the answers that follow from it."""
-    right = list(recognition.tasks).index(one.task.name)
-    found = compared.argmax(1)
-    values = {TASK_INFERRED: float((found == right).double().mean())}
-    values |= _scored(recognition, one, found, torch.arange(len(found)), TASK_INFERRED)
-    groups = len(found) // TOGETHER
-    if groups:
-        order = torch.randperm(len(found), generator=torch.Generator().manual_seed(0))[: groups * TOGETHER]
-        in_tens, _ = recognition.of_groups(one.scores[order].unflatten(0, (groups, TOGETHER)))
-        best = in_tens.argmax(1)
-        values[IN_TENS] = float((best == right).double().mean())
-        values |= _scored(recognition, one, best.repeat_interleave(TOGETHER), order, IN_TENS)
-    return values
-
-
-def _scored(recognition: Recognition, one: _Known, found: Tensor, rows: Tensor, how: str) -> dict[str, float]:
-    """The score of what the inferred tasks answer to these rows. A classification that is taken for a
-    regression is wrong; of a regression that is taken for a classification there is no error."""
-    record = recognition.state.records[one.task.name]
-    names = [recognition.tasks[column] for column in found.tolist()]
-    truth = one.split.y[rows]
-    metric = f"{objective.metric_name(record.kind)} with {how}"
-    right, squares = 0, 0.0
-    for places, other, out in answers(recognition, one.split.x[rows], names):
-        told = labels_of(other, out)
-        if record.kind == "regression":
-            if other.kind != "regression":
-                return {}
-            squares += float(np.square(told - truth[places].numpy()).sum())
-        elif other.kind != "regression":
-            expected = truth[places].numpy()
-            expected = as_labels(record.labels)[expected] if record.labels else expected
-            right += int(sum(a == b for a, b in zip(told.tolist(), expected.tolist(), strict=True)))
-    if record.kind == "regression":
-        return {metric: math.sqrt(squares / len(rows))}
-    return {metric: right / len(rows)}

@@ -82,6 +82,9 @@ TASK_INFERRED, IN_TENS = "task inferred", "task inferred in tens"
 FALSE_ALARMS = "false alarms"  # the share of a known task's inputs that are taken for those of an unknown one
 UNKNOWN_AUC = "unknown auc"  # of telling the inputs of an unknown task from those of all known ones
 UNKNOWN_NOTICED = "unknown noticed"  # the share of an unknown task's inputs that are noticed to be
+# The share of a task's inputs that are taken for those of the task `{}`: one row for each that any are taken
+# for. With false alarms, or unknown noticed, these are all of the task's inputs.
+TAKEN_FOR = "taken for {}"
 INFERRED = (
     TASK_INFERRED,
     IN_TENS,
@@ -90,6 +93,7 @@ INFERRED = (
     FALSE_ALARMS,
     UNKNOWN_AUC,
     UNKNOWN_NOTICED,
+    TAKEN_FOR,
 )
 
 # Scores of one class against all others: "recall of yes".
@@ -170,11 +174,17 @@ def further_performance(rows: Sequence[Row]) -> dict[str, tuple[float, int]]:
     return {metric: (math.fsum(of.values()) / len(of), len(of)) for metric, of in values.items()}
 
 
+def taken_for(metric: str) -> str | None:
+    """The task that inputs were taken for, of a metric that tells so; None: it is another one."""
+    before = TAKEN_FOR.format("")
+    return metric.removeprefix(before) if metric.startswith(before) else None
+
+
 def inferred_performance(rows: Iterable[Row]) -> dict[str, float]:
-    """Of a run whose tasks can be inferred: the means over tasks of what is told of that."""
+    """Of a run whose tasks can be inferred: the means over tasks of what is told of each of them."""
     values: dict[str, list[float]] = {}
     for row in rows:
-        if row["stage"] == INFERENCE:
+        if row["stage"] == INFERENCE and taken_for(row["metric"]) is None:
             values.setdefault(row["metric"], []).append(row["value"])
     return {metric: math.fsum(of_tasks) / len(of_tasks) for metric, of_tasks in values.items()}
 

@@ -15,7 +15,8 @@ from piaget.method.expansion import Evidence
 from piaget.method.optimizer import ValidationScores
 from piaget.method.reduction import Change
 from piaget.method.settings import Settings
-from piaget.scoring.inferring import Recognition, agnostic_scores
+from piaget.scoring.agnostic import agnostic_scores
+from piaget.scoring.inferring import Recognition
 from piaget.scoring.rows import EXPANSION, MAJORITY, MERGED, REDUCTION, REMOVED, RISE, Row
 from piaget.scoring.scores import Encoded, TaskNetwork
 

@@ -13,12 +13,19 @@ function curvesOf(s, m) {
     const { epochs, scores, starts } = curve;
     return { m, runs, x: epochs, xLabel: "epoch", scores, starts, ends, shown: shown(scores.length) };
   }
-  const length = Math.max(0, ...runs.map((run) => run.after.length));
-  const rows = range(length).filter((i) => runs.some((run) => run.after[i]?.length));
-  const scores = range(length).map((j) => rows.map((i) => mean(runs.map((run) => run.after[i]?.[j]))));
+  const { rows, scores } = afterwards(runs);
   const ends = rows.map((row, i) => ({ name: `after ${row + 1}`, i }));
   const x = rows.map((i) => i + 1);
-  return { m, runs, x, xLabel: "tasks learned", scores, starts: [], ends, shown: shown(length) };
+  return { m, runs, x, xLabel: "tasks learned", scores, starts: [], ends, shown: shown(scores.length) };
+}
+
+/** scores[j][k] of task j after task rows[k] was learned, mean over runs. @param {RunData[]} runs */
+function afterwards(runs) {
+  const length = Math.max(0, ...runs.map((run) => run.after.length));
+  const rows = range(length).filter((i) => runs.some((run) => run.after[i]?.length));
+  const scores = range(length).map((j) =>
+    rows.map((i) => mean(runs.map((run) => (taskChosen(run, j) ? run.after[i]?.[j] : null)))));
+  return { rows, scores };
 }
 
 function curvePanel(s, { m, runs, x, xLabel, scores, starts, shown }, domain, width) {
@@ -57,31 +64,42 @@ function curvePanel(s, { m, runs, x, xLabel, scores, starts, shown }, domain, wi
   return panel(labelOf(m), chart.node);
 }
 
+/** Each task, or some of them, in a panel a method. */
+function curvesOfTasks(panels, s, lines, value) {
+  const all = lines.map((each) => ({ ...each, shown: value === "tasks" ? each.shown : windowAt(each.shown, value) }));
+  const domain = extent(all.flatMap(({ scores, shown }) => shown.flatMap((j) => scores[j])));
+  const width = columnsFor(panels, all.length, 300);
+  panels.append(...all.map((each) => curvePanel(s, each, domain, width)));
+  const longest = all.reduce((a, b) => (b.ends.length > a.ends.length ? b : a)).ends;
+  const columns = spread([...longest.keys()], MOST_CELLS);
+  const fixed = all.some(({ starts }) => starts.length) && chosen.seeds.size < seeds.length;
+  return {
+    note: "One line a task, from the first (blue) to the last (orange); its number stands above where it begins." +
+      (fixed ? " Curves over epochs are means over all seeds, not only the chosen ones." : ""),
+    table: {
+      caption: `Score of each task after each task was learned, ${unitOf(s)}.`,
+      columns: ["Method", "Task", ...columns.map((i) => longest[i].name)],
+      rows: all.flatMap(({ m, runs, scores, ends, shown }) => shown.map((j) =>
+        [labelOf(m), taskNameAt(runs, j), ...columns.map((i) => format(scores[j][ends[i]?.i], digitsOf(s)))])),
+    },
+  };
+}
+
 figure({
   id: "curves",
   title: "Learning curves",
-  caption: "One line a task, from the first (blue) to the last (orange); its number stands above where it begins. " +
-    "Mean over seeds.",
-  choosers: { stream: "Stream" },
+  caption: "How good tasks are as training goes on, mean over seeds.",
+  choosers: { stream: "Stream", show: "Show" },
   draw(panels, controls) {
     const s = streamFor(controls.stream, (run) => run.after.some((row) => row.length));
     if (s === undefined) return null;
-    const all = chosenMethods().map((m) => curvesOf(s, m))
+    const lines = chosenMethods().map((m) => curvesOf(s, m))
       .filter(({ x, runs, shown }) => x.length && runs.length && shown.length);
-    if (!all.length) return null;
-    const domain = extent(all.flatMap(({ scores, shown }) => shown.flatMap((j) => scores[j])));
-    const width = columnsFor(panels, all.length, 300);
-    panels.append(...all.map((each) => curvePanel(s, each, domain, width)));
-    const { ends: columns } = all.reduce((a, b) => (b.ends.length > a.ends.length ? b : a));
-    const fixed = all.some(({ starts }) => starts.length) && chosen.seeds.size < seeds.length;
-    return {
-      note: fixed ? "Curves over epochs are means over all seeds, not only the chosen ones." : "",
-      table: {
-        caption: `Score of each task after each task was learned, ${unitOf(s)}.`,
-        columns: ["Method", "Task", ...columns.map(({ name }) => name)],
-        rows: all.flatMap(({ m, runs, scores, ends, shown }) => shown.map((j) =>
-          [labelOf(m), taskNameAt(runs, j), ...columns.map((_, i) => format(scores[j][ends[i]?.i], digitsOf(s)))])),
-      },
-    };
+    if (!lines.length) return null;
+    const most = lines.reduce((a, b) => (b.shown.length > a.shown.length ? b : a)).shown;
+    const sums = most.length > 1 ? Object.entries(SUMMARIES).map(([value, { label }]) => [value, label]) : [];
+    const value = String(controls.show.update(
+      most.length > MOST_TASKS ? [...sums, ...windowsOf(most)] : [["tasks", "each task"], ...sums]));
+    return value in SUMMARIES ? summaryOfTasks(panels, s, lines, SUMMARIES[value]) : curvesOfTasks(panels, s, lines, value);
   },
 });

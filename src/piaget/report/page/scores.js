@@ -110,9 +110,15 @@ const ratiosByPosition = (runs) => range(Math.max(0, ...runs.map((run) => run.ta
 
 /** The name of the task at a position, if all runs have the same there. */
 function taskNameAt(runs, j) {
-  const names = new Set(runs.map((run) => run.tasks[j]).filter(known));
-  return names.size === 1 ? `${j + 1} ${[...names][0]}` : `task ${j + 1}`;
+  const name = plainNameAt(runs, j);
+  return name === `task ${j + 1}` ? name : `${j + 1} ${name}`;
 }
+
+/** The same, in a sentence. */
+const plainNameAt = (runs, j) => {
+  const names = new Set(runs.map((run) => run.tasks[j]).filter(known));
+  return names.size === 1 ? [...names][0] : `task ${j + 1}`;
+};
 
 /** How many chosen tasks need each component, most first. @param {RunData} run */
 const reuse = (run) => (run.reused[0] ?? [])
@@ -128,6 +134,16 @@ function binned(items, most) {
   const size = Math.ceil(items.length / Math.max(most, 1));
   return range(Math.ceil(items.length / size)).map((i) => items.slice(i * size, (i + 1) * size));
 }
+
+const MOST_TASKS = 24; // that are drawn one by one
+
+/** Which of many tasks can be drawn one by one, as the choices of a select: some of all, or neighbours. */
+const windowsOf = (positions) => (positions.length <= MOST_TASKS ? [] : [
+  ["spread", `${MOST_TASKS} tasks, from first to last`],
+  ...windows(positions).map((bin) => [`${bin[0]}`, `tasks ${bin[0] + 1} to ${Number(bin.at(-1)) + 1}`])]);
+const windows = (positions) => binned(positions, Math.ceil(positions.length / MOST_TASKS));
+/** Those that are meant by a choice. */
+const windowAt = (positions, value) => windows(positions).find((bin) => `${bin[0]}` === value) ?? spread(positions, MOST_TASKS);
 
 /** @type {(bin: number[], run: RunData) => string} */
 const namesOf = (bin, run) => (bin.length === 1

@@ -57,11 +57,13 @@ function runsTable() {
 readOptions();
 readChoice();
 const filters = choosing();
-const drawn = figures.filter((node) => node !== variationFigure);
+const apart = [variationFigure, confusionFigure]; // in sections of their own
+const drawn = figures.filter((node) => !apart.includes(node));
 frame(report, [
   overview(),
   ...(report.runs.length ? [section("figures", "Figures", ...drawn)] : []),
   ...(variationFigure ? [section("parts", "Which parts helped", variationFigure)] : []),
+  ...(confusionFigure ? [section("inference", "Which task is it?", confusionFigure)] : []),
   ...(report.tables.length ? [section("tables", "Tables", ...report.tables.map(reportTable))] : []),
   ...(report.explorers.length ? [section("explorer", "Component explorer", explorerSection())] : []),
   ...(report.runs.length ? [section("runs", "Runs", runsTable())] : []),

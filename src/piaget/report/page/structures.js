@@ -3,8 +3,6 @@
 /** @param {RunData} run */
 const hasStructures = (run) => run.structures.some((task) => task.length);
 
-const MOST_TASKS = 24; // whose structures are drawn one by one
-
 /** Uses of 0 to 1 are shown as they are; others (linear combinations) by the largest. */
 function heatOfUses(uses) {
   const most = uses.reduce((a, use) => Math.max(a, Math.abs(use)), 0);
@@ -13,8 +11,7 @@ function heatOfUses(uses) {
 }
 
 /** @param {RunData} run */
-function structurePanel(run, every, width) {
-  const positions = spread(every, MOST_TASKS);
+function structurePanel(run, positions, every, width) {
   const size = Math.max(...positions.map((j) => run.structures[j].length));
   const depth = Math.max(...positions.map((j) => run.structures[j][0]?.length ?? 0));
   const cell = size > 12 ? 13 : 18;
@@ -36,7 +33,7 @@ function structurePanel(run, every, width) {
         `${run.tasks[j]}\ncomponent ${c} at depth ${d + 1}: ${format(use, 2)}`));
     });
   });
-  const which = positions.length < every.length ? `${positions.length} of ${every.length} tasks` : "each task";
+  const which = positions.length < every ? `${positions.length} of ${every} tasks` : "each task";
   return panel(`Component (rows) by depth (columns), for ${which}`, chart.node);
 }
 
@@ -145,19 +142,19 @@ figure({
   title: "Structures",
   caption: "The map of components: when each came and went, and how much each task uses it, mean over depths. Below, " +
     "how much a task uses each component at each depth.",
-  choosers: { stream: "Stream", method: "Method", seed: "Seed" },
+  choosers: { stream: "Stream", method: "Method", seed: "Seed", tasks: "One by one" },
   draw(panels, controls) {
     const run = runFor(controls, hasStructures);
     if (!run) return null;
     const positions = chosenTasks(run).filter((j) => run.structures[j]?.length);
     if (!positions.length) return null;
     const width = columnsFor(panels, 1, 300);
-    panels.append(mapPanel(run, positions, width), structurePanel(run, positions, width));
+    const some = windowAt(positions, controls.tasks.update(windowsOf(positions)));
+    panels.append(mapPanel(run, positions, width), structurePanel(run, some, positions.length, width));
     const depth = Math.max(...positions.map((j) => run.structures[j][0].length));
     const there = run.lives.filter(({ component }) => component !== null);
     const bornWith = (c) => (there[c].born < 0 ? "the start" : `task ${there[c].born + 1}`);
     return {
-      note: positions.length > MOST_TASKS ? "To see the structures of certain tasks, choose them above." : "",
       table: {
         caption: `Uses of components in ${runLabel(run)}.`,
         columns: ["Task", "Component", "Born with", ...range(depth).map((d) => `Depth ${d + 1}`), "Mean"],

@@ -1,5 +1,12 @@
 // Which parts helped: methods that differ from a reference in one part.
 
+/** What it costs beside the reference, as far as it is known. @param {VariationData} line */
+function costsOf({ components, parameters, time }) {
+  const parts = [[components, "components"], [parameters, "parameters"], [time, "time"]]
+    .flatMap(([times, what]) => (known(times) ? [`${what} × ${format(times, 2)}`] : []));
+  return parts.length ? `\n${parts.join(", ")}` : "";
+}
+
 /** @param {{ s: number, lines: VariationData[] }} group */
 function variationPanel({ s, lines }, width) {
   const digits = digitsOf(s);
@@ -23,7 +30,7 @@ function variationPanel({ s, lines }, width) {
     chart.add("path", { class: "whisker", d: `M${low} ${y}H${high}M${low} ${y - 3}v6M${high} ${y - 3}v6` });
     chart.mark(x, y, CIRCLE, `${methodClass(line.method)}${line.significant ? "" : " hollow"}`, 1.1);
     chart.target(x, y, `${nameOf(line)}\n${format(line.difference, digits)}, 95 % interval ` +
-      `${format(line.low, digits)} to ${format(line.high, digits)}\np = ${format(line.p, 4)}, ${count(line.seeds, "seed")}`);
+      `${format(line.low, digits)} to ${format(line.high, digits)}\np = ${format(line.p, 4)}, ${count(line.seeds, "seed")}${costsOf(line)}`);
   });
   return panel(`${streamName(s)}, beside ${reference}`, chart.node);
 }
@@ -34,7 +41,8 @@ const variationFigure = figure({
   title: "One part at a time",
   caption: "Final performance of methods that differ from a reference in one part, minus the reference's, on the same " +
     "seeds: left of the line, the part of the reference helped. Bars: intervals of 95\u00a0%, each for itself. Filled: " +
-    "significant at 5\u00a0% after correction for all of them (paired t-test, Holm).",
+    "significant at 5\u00a0% after correction for all of them (paired t-test, Holm). At the pointer and in the numbers " +
+    "below: how many times as many components and parameters, and as much time, as the reference.",
   draw(panels) {
     const groups = chosenStreams().map((s) => ({
       s,
@@ -52,10 +60,12 @@ const variationFigure = figure({
       ]),
       table: {
         caption: "Difference to the reference; above 0: better than it.",
-        columns: ["Stream", "Reference", "Part", "Instead of", "Has", "Seeds", "Difference", "From", "To", "p"],
+        columns: ["Stream", "Reference", "Part", "Instead of", "Has", "Seeds", "Difference", "From", "To", "p",
+          "× components", "× parameters", "× time"],
         rows: groups.flatMap(({ s, lines }) => lines.map((line) => [
           streamName(s), labelOf(line.reference), line.part, line.usual, line.other, `${line.seeds}`,
-          ...[line.difference, line.low, line.high].map((value) => format(value, digitsOf(s))), format(line.p, 4)])),
+          ...[line.difference, line.low, line.high].map((value) => format(value, digitsOf(s))), format(line.p, 4),
+          ...[line.components, line.parameters, line.time].map((times) => format(times, 2))])),
       },
     };
   },
