@@ -138,7 +138,7 @@ def fit(
         ) -> tuple[Tensor, Tensor]:
             try:
                 value, gradient, _ = height(like.like(flat), given, blocks)
-            except torch.linalg.LinAlgError:  # variances beyond rounding: not to be taken
+            except torch.linalg.LinAlgError:  # type: ignore[attr-defined]  # variances beyond rounding
                 return torch.tensor(-math.inf, dtype=torch.float64), torch.zeros_like(flat)
             return value, gradient.flat()
 
