@@ -57,6 +57,7 @@ METHODS: dict[str, dict[str, Any]] = {
     REFERENCE: PAPER,
     "frozen": PAPER | {"adaptation": "fm"},
     "alone": PAPER | {"adaptation": "fm", "algorithm": "alone"},
+    "recommended": PAPER | {"algorithm": "recommended"},
 }
 
 

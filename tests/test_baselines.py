@@ -10,7 +10,7 @@ from piaget.files import read_json, write_json
 from piaget.lab.folder import RunFolder
 from piaget.method.choices import upgraded_algorithm
 from piaget.method.description import from_json, to_json
-from piaget.paper.names import ALGORITHMS, BASES, Method, methods, paper_methods
+from piaget.paper.names import BASES, COMPARED, Method, methods, paper_methods
 from piaget.report.reading import read
 from tests.commands import said, words
 from tests.small import binary_tasks, mixed_tasks
@@ -34,14 +34,14 @@ def as_0_1(folder: Path) -> None:
 
 def test_methods_that_go_together():
     """Tasks alone once; what only repeats another method not at all."""
-    every = methods("soft-ordering", BASES, ALGORITHMS)
+    every = methods("soft-ordering", BASES, COMPARED)
     assert len(every) == 14 + 2
     assert set(every) - set(paper_methods("soft-ordering")) == {
         Method("er", "no-components-frozen"),
         Method("fm", "alone"),
     }
-    assert [m.algorithm for m in methods("soft-ordering", ["er"], ALGORITHMS)] == list(ALGORITHMS)
-    linear = {m.algorithm for m in methods("linear", BASES, ALGORITHMS)}
+    assert [m.algorithm for m in methods("soft-ordering", ["er"], COMPARED)] == list(COMPARED)
+    linear = {m.algorithm for m in methods("linear", BASES, COMPARED)}
     assert linear == {"compositional", "joint", "no-components", "alone"}
 
 

@@ -172,7 +172,7 @@ def test_combination(monkeypatch, structure, adaptation, algorithm, kind):
     for task in tasks:
         rules.begin()
         rows += learner.learn(task)
-    staged = algorithm in ("dynamic", "compositional")
+    staged = algorithm in STAGED
     expected = {"assimilation", "adaptation"} if staged else {"joint"}
     if adaptation == "fm" or algorithm == "alone":
         expected = {"assimilation"}

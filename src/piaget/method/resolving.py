@@ -33,7 +33,13 @@ BASELINES: dict[str, Structure] = {
     "alone": Alone(),
 }
 # What the algorithm "recommended" has instead of the paper's, where nothing else is chosen (docs/methods.md).
-RECOMMENDED: dict[str, Any] = {"rate_schedule": "cosine", "learning_rate": 3e-3}
+RECOMMENDED: dict[str, Any] = {
+    "rate_schedule": "cosine",
+    "learning_rate": 3e-3,
+    "start": "similar",
+    "acceptance": "validated",
+    "expansion": "mcnemar",
+}
 RECOMMENDED_STRUCTURES = {name: f"{name}-scaled" for name in ("soft-ordering", "soft-gating")}
 
 

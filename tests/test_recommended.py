@@ -1,0 +1,65 @@
+"""The recommended algorithm is dynamic with other defaults, and nothing else."""
+
+from dataclasses import replace
+
+import pytest
+
+import piaget
+from piaget.method.resolving import RECOMMENDED
+from piaget.paper.names import COMPARED, Method, goes_together, in_words
+from tests.commands import said, words
+from tests.test_extending import SMALL
+
+SPELT_OUT = {"structure": "soft-ordering-scaled", **RECOMMENDED}
+
+
+def test_it_is_dynamic_with_its_parts_chosen():
+    recommended = piaget.Learner(algorithm="recommended").settings
+    dynamic = piaget.Learner(algorithm="dynamic", **SPELT_OUT).settings
+    assert recommended.algorithm.name == "recommended"
+    assert replace(recommended, algorithm=replace(recommended.algorithm, name="dynamic")) == dynamic
+    assert dynamic != piaget.Learner(algorithm="dynamic").settings
+
+
+def test_what_is_chosen_goes_before():
+    chosen = {"learning_rate": 0.5, "start": "drawn", "expansion": "none"}
+    settings = piaget.Learner("soft-gating", "nft", "recommended", **chosen).settings
+    assert settings.method == "soft-gating-scaled/nft/recommended"
+    assert settings.learning_rate == 0.5
+    assert settings.start == piaget.Learner().settings.start
+    assert not settings.algorithm.expansion.proposes
+    own = piaget.Learner(piaget.SoftOrdering(), algorithm="recommended").settings
+    assert own.structure == piaget.SoftOrdering()
+
+
+def test_sweeps_leave_it_out_where_dynamic_is_left_out():
+    for structure, adaptation in (
+        ("linear", "er"),
+        ("linear", "fm"),
+        ("soft-ordering", "er"),
+        ("soft-ordering", "fm"),
+    ):
+        dynamic, recommended = (Method(adaptation, name, structure) for name in ("dynamic", "recommended"))
+        assert goes_together(recommended) == goes_together(dynamic)
+
+
+@pytest.mark.parametrize("adaptation", ["er", "ewc", "fm"])
+def test_it_learns_and_is_loaded_as_it_was(adaptation, tmp_path):
+    stream = piaget.stream("digits", seed=0)
+    learner = piaget.Learner(adaptation=adaptation, algorithm="recommended", epochs=3, **SMALL)
+    for task in stream[:4]:
+        learner.learn(task)
+    learner.save(tmp_path / "learner")
+    again = piaget.load(tmp_path / "learner")
+    assert again.settings == learner.settings
+    x = stream[3].test.x
+    assert (again.predict(x, "digits-03") == learner.predict(x, "digits-03")).all()
+
+
+def test_sweeps_have_it_if_it_is_named(tmp_path, capsys):
+    assert "recommended" not in COMPARED
+    assert in_words("soft-ordering-scaled/er/recommended").startswith("Recommended: dynamic, with parts")
+    sweep = "sweep digits --algorithms dynamic recommended --seeds 1 --epochs 2 --option tasks=3 --workers 1"
+    answer = said(capsys, *words(sweep, out=tmp_path / "runs"))
+    assert answer.code == 0
+    assert "Recommended" in answer.out
