@@ -197,6 +197,21 @@ def test_appraisal_tells_a_task_of_another_kind():
 
 
 @pytest.mark.parametrize(("kind", "classes"), KINDS)
+def test_many_are_appraised_as_each_is_alone(kind, classes):
+    data = made(kind, tasks=9)
+    new = {name: data.pop(name) for name in ("t6", "t7", "t8")}
+    known = learned(data, kind, classes, trees=False)
+    together = prior.appraise_many(known, new)
+    for name, rows in new.items():
+        np.testing.assert_allclose(together[name], prior.appraise(known, *rows), rtol=1e-6, atol=1e-6)
+    assert prior.appraise_many(known, {}) == {}
+    # The whole model says the same of a new task: by how much its rows change the evidence of all.
+    tried = prior.assimilate(known, "t6", *new["t6"])
+    whole = float(tried.inference.evidence - known.inference.evidence) / len(new["t6"][1])
+    assert together["t6"].found == pytest.approx(whole, abs=0.05)
+
+
+@pytest.mark.parametrize(("kind", "classes"), KINDS)
 def test_saved_and_restored(kind, classes):
     data = made(kind, tasks=3, rows=300, bent=4.0)
     known = prior.settled(learned(data, kind, classes, rows=280))

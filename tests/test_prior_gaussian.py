@@ -8,7 +8,7 @@ from torch.distributions import MultivariateNormal
 
 from piaget.prior.climbing import climb
 from piaget.prior.evidence import Scales, components_of, first_scales, fit, grown, height, occam, pruned
-from piaget.prior.gaussian import Quadratic, infer, integrate, slopes, task_posterior
+from piaget.prior.gaussian import Quadratic, beside, infer, integrate, others_of, slopes, task_posterior
 from piaget.prior.likelihoods import Noise, ValueTerms, agreement, inverse_trigamma
 
 TASKS, OUTPUTS, ROWS, D, K = 4, 2, 9, 3, 2
@@ -92,6 +92,18 @@ def test_posteriors_are_those_of_the_whole_model():
         for t in range(TASKS):
             block = covariance[t * D : (t + 1) * D, t * D : (t + 1) * D]
             torch.testing.assert_close(tasks.covariance[t, c], block, atol=1e-8, rtol=1e-8)
+
+
+def test_each_task_beside_the_others():
+    whole = Whole(2)
+    found = infer(whole.terms(), whole.root, whole.width)
+    each = beside(found.messages, others_of(found.messages), whole.width)
+    for t in range(TASKS):
+        rest = Quadratic(*(torch.cat([part[:t], part[t + 1 :]]) for part in whole.terms()))
+        left = infer(rest, whole.root, whole.width)
+        assert float(each.evidence[t]) == pytest.approx(float(found.evidence - left.evidence), abs=1e-8)
+        torch.testing.assert_close(each.mu.mean[t], found.mu.mean)
+        torch.testing.assert_close(each.mu.covariance[t], found.mu.covariance)
 
 
 def test_a_task_without_rows_has_the_priors_posterior():

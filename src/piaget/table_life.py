@@ -65,9 +65,11 @@ def learn_table(
     if not learner.labels:
         _note_far(learner, encoding.target, groups)
     fresh = groups if again else _new_rows(learner, groups, source)
+    new = {g: rows for g, rows in fresh.items() if len(rows[1]) and learner.tasks and g not in learner.tasks}
+    explained = prior.appraise_many(learner.known, new) if new else {}
     arrivals = [
-        _arrival(learner, group, fresh[group], len(groups[group][1]) - len(fresh[group][1]))
-        for group in groups
+        _arrival(learner, group, fresh[group], len(rows[1]) - len(fresh[group][1]), explained.get(group))
+        for group, rows in groups.items()
     ]
     learner.absorb({group: rows for group, rows in fresh.items() if len(rows[1])}, source)
     return arrivals
@@ -116,7 +118,9 @@ def _new_rows(learner: PriorLearner, groups: dict[str, Rows], source: str) -> di
     return fresh
 
 
-def _arrival(learner: PriorLearner, group: str, rows: Rows, seen: int) -> Arrival:
+def _arrival(
+    learner: PriorLearner, group: str, rows: Rows, seen: int, explained: prior.Appraisal | None
+) -> Arrival:
     x, y = rows
     known = group in learner.tasks
     if not len(y):
@@ -124,7 +128,7 @@ def _arrival(learner: PriorLearner, group: str, rows: Rows, seen: int) -> Arriva
     if not learner.tasks:  # all were forgotten
         return Arrival(group, known, len(y), seen)
     scores = learner.answers(x, group).scores(y)
-    return Arrival(group, known, len(y), seen, scores, None if known else prior.appraise(learner.known, x, y))
+    return Arrival(group, known, len(y), seen, scores, explained)
 
 
 def arrival_rows(learner: PriorLearner, arrivals: Sequence[Arrival], stream: str) -> list[Row]:

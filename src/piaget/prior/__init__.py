@@ -17,7 +17,8 @@ was. Where things are: gaussian.py (exact inference), evidence.py (components), 
 records.py (what tasks say, and what is kept of them), boosting.py and correcting.py (beyond linear).
 """
 
-from piaget.prior.answers import Appraisal, Values, appraise, probabilities, values
+from piaget.prior.answers import Values, probabilities, values
+from piaget.prior.appraising import Appraisal, appraise, appraise_many
 from piaget.prior.knowledge import Form, Knowledge, begin
 from piaget.prior.learning import adapt, anew, assimilate, forget, learn, settled, update
 from piaget.prior.module import module
@@ -31,6 +32,7 @@ __all__ = [
     "adapt",
     "anew",
     "appraise",
+    "appraise_many",
     "assimilate",
     "begin",
     "describe",

@@ -13,9 +13,6 @@ from piaget.errors import SettingError
 from piaget.prior.correcting import moderated, spread_of
 from piaget.prior.knowledge import Knowledge
 from piaget.prior.labels import chances
-from piaget.prior.learning import assimilate, checked
-
-NEW = "\0"  # no task's name: names are texts that can be written
 
 
 class Values(NamedTuple):
@@ -81,39 +78,3 @@ def _corrected(known: Knowledge, x: Tensor, out: Tensor, task: str | None) -> Te
     inputs = torch.cat([x.float().double(), out, level.expand(len(x), -1)], 1)  # x as rows are kept
     added = torch.from_numpy(np.asarray(known.correction.answer(inputs.numpy())))
     return (out + added).clamp(*known.reach)
-
-
-class Appraisal(NamedTuple):
-    """How well components explain a task's rows that they have not seen: log-density a row (more is better),
-    and what is usual for the tasks that are known, with the deviation among them.
-
-    >>> from piaget import prior
-    >>> x, y = torch.eye(6).double(), torch.arange(6).double()
-    >>> known = prior.learn(prior.begin("regression", trees=False), "a", x, y)
-    >>> isinstance(prior.appraise(known, x, y), prior.Appraisal)
-    True
-    """
-
-    found: float
-    usual: float
-    deviation: float
-
-
-def appraise(known: Knowledge, x: Tensor, y: Tensor) -> Appraisal:
-    """Of rows of a task that is not known; nothing is learned. (`assimilate` gives knowledge that also knows
-    it, components as they are: for scores on other rows of it.)
-
-    >>> from piaget import prior
-    >>> x, y = torch.eye(6).double(), torch.arange(6).double()
-    >>> known = prior.learn(prior.begin("regression", trees=False), "a", x, y)
-    >>> found = prior.appraise(known, x, 100 * y)
-    >>> found.found < found.usual
-    True
-    """
-    tried = assimilate(known, NEW, *checked(known, "the new one", x, y))
-    found = tried.inference
-    rows = torch.tensor([float(record.n) for record in tried.records.values()], dtype=torch.float64)
-    density = found.messages.at(found.mu.mean).sum(-1) / rows
-    *others, own = density.tolist()
-    spread = float(torch.tensor(others).std()) if len(others) > 1 else math.inf
-    return Appraisal(own, sum(others) / len(others), spread)

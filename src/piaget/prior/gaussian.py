@@ -91,6 +91,35 @@ def combine(messages: Quadratic, width: Tensor) -> Inference:
     return Inference(over_mu.message.constant.sum(), mu, messages, total)
 
 
+class Beside(NamedTuple):
+    """What follows from each task's message beside what others say of mu."""
+
+    evidence: Tensor  # (T,): log p(y_t | the others' y)
+    mu: Posterior  # (T, C, d), (T, C, d, d): the belief with the task's message in it
+
+
+def beside(messages: Quadratic, others: Quadratic, width: Tensor) -> Beside:
+    """Each task alone with the others. messages: (T, C, ...); others: the sum of theirs, (C, ...) or, for
+    each task its own, (T, C, ...)."""
+    without = integrate(others, torch.diag(width))
+    joint = Quadratic(*(a + b for a, b in zip(messages, others, strict=True)))
+    both = integrate(joint, torch.diag(width))
+    evidence = (both.message.constant - without.message.constant).sum(-1)
+    return Beside(evidence, Posterior(both.gain, both.left @ both.left.mT))
+
+
+def others_of(messages: Quadratic) -> Quadratic:
+    """The sum of all messages but a task's own: (T, C, ...). Nothing is subtracted: where one task says by
+    far the most, what is left of the others would be rounding."""
+
+    def rest(part: Tensor) -> Tensor:
+        zero = torch.zeros_like(part[:1])
+        before = torch.cat([zero, part[:-1].cumsum(0)])
+        return before + torch.cat([part.flip(0)[:-1].cumsum(0).flip(0), zero])
+
+    return Quadratic(*map(rest, messages))
+
+
 def task_posterior(
     term: Quadratic, root: Tensor, mu: Posterior, message: Quadratic | None = None
 ) -> Posterior:

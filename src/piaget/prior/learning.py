@@ -144,7 +144,7 @@ def assimilate(known: Knowledge, task: str, x: Tensor, y: Tensor) -> Knowledge:
     frame, old = known.frame, known.records.get(task)
     new = record_of(frame, x, y)
     new = new if old is None else together(old, new)
-    structure = known.structures.get(task) or _expected(known)
+    structure = known.structures.get(task) or expected(known)
     known = replace(
         known,
         records={**known.records, task: new},
@@ -157,7 +157,7 @@ def assimilate(known: Knowledge, task: str, x: Tensor, y: Tensor) -> Knowledge:
     return _taken(known, likelihoods)
 
 
-def _expected(known: Knowledge) -> Structure:
+def expected(known: Knowledge) -> Structure:
     """Of a task that is not known: mu, and the usual noise."""
     assert known.frame is not None
     w = torch.zeros(known.form.outputs, known.frame.width, dtype=torch.float64)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from piaget.prior.features import Frame
-from piaget.prior.gaussian import Quadratic, infer, task_posterior
+from piaget.prior.gaussian import Posterior, Quadratic, beside, infer, integrate, task_posterior
 from piaget.prior.labels import expand, log_likelihood
 from piaget.prior.records import Labels, Values
 
@@ -33,6 +33,10 @@ class Likelihoods(Protocol):
 
     def refreshed(self, root: Tensor, width: Tensor) -> tuple[Likelihoods, float]:
         """Adapted to these components; and by how much it changed."""
+
+    def apart(self, root: Tensor, width: Tensor, others: Quadratic) -> Likelihoods:
+        """Each task adapted to these components alone with others, which say this of mu (C, ...): what is
+        said of a task does not depend on the tasks that it came with."""
 
 
 class Noise(NamedTuple):
@@ -63,18 +67,32 @@ class ValueTerms:
     def refreshed(self, root: Tensor, width: Tensor) -> tuple[ValueTerms, float]:
         """Noise: each task's own, drawn towards the others' as far as they agree."""
         found = infer(self.terms, root, width)
-        belief = task_posterior(self.terms, root, found.mu, found.messages)
-        mean, covariance = belief.mean[:, 0], belief.covariance[:, 0]
-        miss = self.square - 2 * (self.cross * mean).sum(-1)
-        miss = (miss + torch.einsum("ti,tij,tj->t", mean, self.gram, mean)).clamp(min=0)
-        unsure = (self.gram * covariance).sum((-2, -1))
+        miss, unsure = self._misses(task_posterior(self.terms, root, found.mu, found.messages))
         free = (self.n - unsure / self.log_noise.exp()).clamp(min=0.5)  # rows that no weight has used up
         least = LEAST_NOISE * (self.square.sum() / self.n.sum()).clamp(min=1)  # less: all values are equal
         noise = agreement((miss / free).clamp(min=least), free)
-        variance = (noise.dof * math.exp(noise.level) + miss + unsure) / (noise.dof + self.n)
-        log_noise = variance.clamp(min=least).log()
+        log_noise = self._drawn(noise, miss + unsure, least)
         change = float((log_noise - self.log_noise).abs().max())
         return replace(self, log_noise=log_noise, noise=noise), change
+
+    def apart(self, root: Tensor, width: Tensor, others: Quadratic) -> ValueTerms:
+        """Noise: each task's own, drawn towards what is usual."""
+        messages = integrate(self.terms, root).message
+        belief = task_posterior(self.terms, root, beside(messages, others, width).mu, messages)
+        least = LEAST_NOISE * (self.square / self.n).clamp(min=1)
+        return replace(self, log_noise=self._drawn(self.noise, sum(self._misses(belief)), least))
+
+    def _misses(self, belief: Posterior) -> tuple[Tensor, Tensor]:
+        """(T,): squared errors of the expected weights, and what comes on top since they are unsure."""
+        mean, covariance = belief.mean[:, 0], belief.covariance[:, 0]
+        miss = self.square - 2 * (self.cross * mean).sum(-1)
+        miss = (miss + torch.einsum("ti,tij,tj->t", mean, self.gram, mean)).clamp(min=0)
+        return miss, (self.gram * covariance).sum((-2, -1))
+
+    def _drawn(self, noise: Noise, squares: Tensor, least: Tensor) -> Tensor:
+        """(T,): log-variances by squared errors, drawn towards the usual noise."""
+        variance = (noise.dof * math.exp(noise.level) + squares) / (noise.dof + self.n)
+        return variance.clamp(min=least).log()
 
 
 def agreement(variance: Tensor, free: Tensor) -> Noise:
@@ -148,13 +166,40 @@ class LabelTerms:
             share /= 2
         return self, 0.0
 
+    def apart(self, root: Tensor, width: Tensor, others: Quadratic) -> LabelTerms:
+        """Newton steps to each task's own mode, as far as its density rises."""
+
+        def height(w: Tensor, mu: Tensor) -> Tensor:
+            return self._densities(w, mu, root) + (others.at(mu) - (mu / width).square().sum(-1) / 2).sum(-1)
+
+        w, mu, terms = self.w, self.mu.expand(self.w.shape), self.terms
+        for _ in range(MOST_STEPS):
+            messages = integrate(terms, root).message
+            there = beside(messages, others, width).mu
+            to_w, to_mu = task_posterior(terms, root, there, messages).mean - w, there.mean - mu
+            before, share = height(w, mu), torch.ones(len(w), 1, 1, dtype=w.dtype)
+            while True:
+                falls = height(w + share * to_w, mu + share * to_mu) < before - 1e-9 * (1 + before.abs())
+                if not falls.any():
+                    break
+                share = torch.where(falls[:, None, None], share / 2, share)
+                share = torch.where(share > 1e-4, share, 0.0)  # such a step changes nothing, and never falls
+            w, mu = w + share * to_w, mu + share * to_mu
+            terms = _terms(self.batches, self.settled, w)
+            if float((share * to_w).abs().max()) < 1e-6:
+                break
+        return replace(self, w=w, terms=terms)
+
     def _height(self, w: Tensor, mu: Tensor, root: Tensor, width: Tensor) -> Tensor:
         """(): log p(y | w) + log p(w | mu) + log p(mu), but for constants."""
+        return self._densities(w, mu, root).sum() - (mu / width).square().sum() / 2
+
+    def _densities(self, w: Tensor, mu: Tensor, root: Tensor) -> Tensor:
+        """(T,): log p(y | w) + log p(w | mu), but for constants."""
         parts = zip(self.batches, self._split(w), strict=True)
-        rows = sum(log_likelihood(*batch, part).sum() for batch, part in parts)
+        rows = torch.cat([log_likelihood(*batch, part) for batch, part in parts])
         z = torch.linalg.solve_triangular(root, (w - mu).unsqueeze(-1), upper=False)
-        squares = z.square().sum() + (mu / width).square().sum()
-        return rows + self.settled.at(w).sum() - squares / 2
+        return rows + self.settled.at(w).sum(-1) - z.square().sum((1, 2, 3)) / 2
 
     def _split(self, w: Tensor) -> tuple[Tensor, ...]:
         return w.split([len(batch.y) for batch in self.batches])

@@ -11,7 +11,7 @@ from torch import Tensor
 from piaget.prior.evidence import first_scales
 from piaget.prior.features import frame_of
 from piaget.prior.knowledge import Knowledge
-from piaget.prior.learning import _expected, _standard, _trimmed, adapt, anew, checked
+from piaget.prior.learning import _standard, _trimmed, adapt, anew, checked, expected
 from piaget.prior.records import record_of, together
 
 
@@ -30,7 +30,7 @@ def learn_many(known: Knowledge, rows: Mapping[str, tuple[Tensor, Tensor]]) -> K
         x, y = (torch.cat([pair[i] for pair in given.values()]) for i in range(2))
         known = replace(known, frame=frame_of(x, y))
     assert known.frame is not None
-    frame, usual = known.frame, _expected(known)
+    frame, usual = known.frame, expected(known)
     records, structures = dict(known.records), dict(known.structures)
     for task, (x, y) in given.items():
         if len(x[0]) != len(frame.center):
