@@ -3,6 +3,7 @@
 import json
 import signal
 import subprocess
+import sys
 
 import numpy as np
 import pandas
@@ -290,6 +291,47 @@ def test_a_crash_while_a_later_table_is_learned(place, tmp_path, capsys, monkeyp
     assert [(row["evaluated"], row["value"]) for row in arrived] == [("site 2", 30.0), ("site 12", 30.0)]
     learner = piaget.PriorLearner.load(RunFolder(out).saved_learner())
     assert learner.lessons["site 2"].rows == 90
+
+
+@pytest.mark.parametrize("change", ["learn", "forget"])
+def test_killed_at_every_change_of_a_file(place, tmp_path, change):
+    """The same command again ends with the same bytes: nothing is lost, nothing learned twice."""
+    table = tmp_path / "february.csv"
+    visits([2, 12], 30, seed=1).drop(columns="stay").to_csv(table, index=False)
+    what = [str(table)] if change == "learn" else ["site 3", "site 5"]
+    words = [sys.executable, "-m", "tests.killing", str(place / "out" / "seed-0"), change, "{}", *what]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    alone, *killed = json.loads(done.stdout)
+    assert len(killed) > 8
+    for moment, found in enumerate(killed):
+        assert found == alone, moment
+
+
+def test_broken_off_twice_by_different_commands(place, tmp_path, capsys, monkeypatch):
+    """A change that was not noted is noted before the next one begins, which may be broken off, too."""
+    out, table = place / "out" / "seed-0", tmp_path / "february.csv"
+    visits([2, 12], 30, seed=1).drop(columns="stay").to_csv(table, index=False)
+    note = run_folder.note
+
+    def crash(folder, **changes):
+        if changes.get("next", ...) is None:
+            raise KeyboardInterrupt
+        note(folder, **changes)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run_folder, "note", crash)
+        assert said(capsys, "learn", out, table).code == 130
+    with monkeypatch.context() as patch:
+        patch.setattr(table_runs, "write_atomically", lambda *_: crash(None, next=None))
+        assert said(capsys, "forget", out, "site 3").code == 130
+    assert said(capsys, "predict", out, table, "--out", tmp_path / "p.csv").code == 0
+    told = said(capsys, "forget", out, "site 3", "site 3")
+    assert (told.code, told.out.count("site 3")) == (0, 1), told.err
+    again = said(capsys, "forget", out, "site 3")
+    assert (again.code, "forgotten before: 'site 3'" in again.err) == (0, True)
+    assert said(capsys, "forget", out, "site 333").code == 2
+    assert RunFolder(out).description["forgotten"] == ["site 3"]
 
 
 def test_groups_that_cannot_be_scored_are_learned_all_the_same(tmp_path, capsys):

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pandas
+import polars
 import pytest
 import torch
 
@@ -93,6 +94,19 @@ def test_asking_changes_nothing_that_is_learned_later():
         asked.learn(task)
         asked.predict(task.test.x, task)
     assert torch.equal(*(one.predict_proba(stream[2].test.x, stream[2]) for one in (quiet, asked)))
+
+
+@pytest.mark.parametrize("form", [pandas.DataFrame, polars.DataFrame, lambda t: t.to_dict("records")])
+def test_rows_of_other_groups_are_noted(values, form, recwarn):
+    _, learner = values
+    new = only(frame(seed=9), "cost")
+    own, there = new[new["site"] == "site 2"], int((new["site"] != "site 2").sum())
+    learner.predict(form(own), "site 2")
+    learner.predict(form(new.drop(columns="site")), "site 2")
+    assert not recwarn
+    for ask in (learner.predict, learner.interval):
+        with pytest.warns(DataNote, match=rf"{there} of {len(new)} rows are of site .* predict_table"):
+            ask(form(new), "site 2")
 
 
 def test_rows_of_tables_and_intervals(values):

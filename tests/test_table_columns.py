@@ -206,3 +206,26 @@ def test_columns_of_zeros_and_ones_stay_as_they_are():
     learner.learn_all(stream)
     place = 1 + stream.encoding.inputs.index("smokes")
     assert learner.known.begun[1].spread[place] == 1  # nor does the prior scale it
+
+
+def heights(n=60):
+    rng = np.random.default_rng(0)
+    table = {"site": np.repeat(["a", "b", "c"], n // 3), "age": rng.normal(50, 9, n), "rare": np.zeros(n)}
+    table["rare"][:: n // 20] = rng.integers(1, 9, 20)
+    table["income"] = rng.lognormal(8, 1.5, n)
+    return pandas.DataFrame(table | {"height": rng.normal(170, 9, n)})
+
+
+@pytest.mark.parametrize(("column", "value"), [("age", 1e25), ("rare", -99999), ("height", 1.7e6)])
+def test_a_value_far_from_all_others_is_noted(column, value):
+    table, split = heights(), ["train"] * 60
+    table.loc[7, column] = value
+    with pytest.warns(DataNote, match=rf"'{column}' holds .*\(1 of 60 training rows are far"):
+        from_table(table.assign(split=split), group="site", target="height", split="split")
+
+
+def test_values_that_are_merely_large_are_not_noted(recwarn):
+    from_table(heights(), group="site", target="height")
+    table = heights().assign(when=pandas.date_range("2020-01-01", periods=60), flag=np.arange(60) % 9 == 7)
+    from_table(table, group="site", target="height")
+    assert not [str(w.message) for w in recwarn]

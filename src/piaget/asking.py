@@ -23,6 +23,7 @@ from piaget.scoring.rows import EVALUATION, Row
 from piaget.scoring.scores import TaskNetwork
 from piaget.scoring.task_module import TaskModule
 from piaget.scoring.watch import Watch
+from piaget.streams.table_notes import note_other_groups
 from piaget.streams.table_predictions import predict_table
 
 
@@ -78,6 +79,7 @@ class Asking:
         if task is None:
             return inferring.inferred_labels(self._recognition(), x, together)
         network = self._network(task, together)
+        note_other_groups(x, network.record.encoding, network.record.name)
         answer = inferring.labels_of(network.record, network.outputs(network.inputs(x)))
         keeps = isinstance(x, Tensor) and not network.record.labels
         return torch.from_numpy(answer) if keeps else answer
@@ -90,6 +92,7 @@ class Asking:
         if task is None:
             return inferring.inferred_probabilities(self._recognition(), x, together)
         network = self._network(task, together)
+        note_other_groups(x, network.record.encoding, network.record.name)
         answer = inferring.probabilities_of(network.record, network.outputs(network.inputs(x)))
         return answer if isinstance(x, Tensor) else answer.numpy()
 

@@ -20,6 +20,7 @@ from piaget.knowledge.common import Common, Label
 from piaget.knowledge.prior_storage import Lessons, PriorState
 from piaget.scoring.answer_scores import Answers
 from piaget.scoring.rows import COLUMNS, PRIOR_METHOD, Row
+from piaget.streams.table_notes import note_other_groups
 from piaget.streams.table_predictions import predict_table
 
 NOTHING = "nothing is known yet; learn a task first"
@@ -151,7 +152,7 @@ class PriorAnswers(ABC):
     def predict(self, x: Any, task: str | Task | None = None) -> Any:
         """Class labels or values for inputs x (n, *shape), or rows of a table. A task that is not known is
         answered by what tasks have in common, with a note. Classes: by `class_weight`."""
-        said, labels = self.answers(x, self._name(task)), self.common.labels
+        said, labels = self._asked(x, task), self.common.labels
         if said.mean is not None:
             return said.mean if isinstance(x, Tensor) else said.mean.numpy()
         number = said.classes
@@ -161,7 +162,7 @@ class PriorAnswers(ABC):
 
     def predict_proba(self, x: Any, task: str | Task | None = None) -> Any:
         """Class probabilities (n, classes), in the order of `labels`."""
-        said = self.answers(x, self._name(task)).probabilities
+        said = self._asked(x, task).probabilities
         if said is None:
             raise SettingError("the tasks are regressions: they have values, no probabilities (interval)")
         return said if isinstance(x, Tensor) else said.numpy()
@@ -188,8 +189,15 @@ class PriorAnswers(ABC):
 
     def interval(self, x: Any, task: str | Task, level: float = 0.9) -> tuple[Any, Any]:
         """Between which values a new measurement lies, with the probability `level`: low (n,), high (n,)."""
-        low, high = self.answers(x, self._name(task)).interval(level)
+        low, high = self._asked(x, task).interval(level)
         return (low, high) if isinstance(x, Tensor) else (low.numpy(), high.numpy())
+
+    def _asked(self, x: Any, task: str | Task | None) -> Answers:
+        """As a user asks: with notes about a task that was never seen, and rows that are of others."""
+        name = self._name(task)
+        if name in self._known.records:
+            note_other_groups(x, self.encoding(), name)
+        return self.answers(x, name)
 
     def _name(self, task: str | Task | None) -> str:
         if task is None:

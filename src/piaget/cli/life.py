@@ -68,8 +68,8 @@ def _forget(options: argparse.Namespace) -> int:
     from piaget.lab.table_runs import forget, opened
 
     torch.set_num_threads(1)
-    folder = forget(options.folder, options.groups)
+    folder, groups = forget(options.folder, options.groups)
     _, learner = opened(folder)
     left = len(learner.tasks)
-    print(f"{folder}: forgotten {', '.join(options.groups)}; {left} group{'s' * (left != 1)} left")
+    print(f"{folder}: forgotten {', '.join(groups)}; {left} group{'s' * (left != 1)} left")
     return 0

@@ -210,7 +210,10 @@ def read_description(folder: Path) -> dict[str, Any]:
         if description.get("rows") is not None:
             read_fields({"size": int, "sha256": str}, description["rows"], "rows")
         if description.get("next") is not None:
-            read_fields({"rows": dict[str, int | str], "saved": str}, description["next"], "next")
+            change = {"rows": dict[str, int | str], "saved": str, "notes": dict[str, Any]}
+            read_fields(change, description["next"], "next", frozenset({"notes"}))
+            notes = description["next"].get("notes", {})
+            read_fields(_DESCRIPTION, notes, "notes", frozenset(_DESCRIPTION))
             read_fields({"size": int, "sha256": str}, description["next"]["rows"], "rows")
     except ValueError as error:
         raise LoadError(f"{path} does not describe a run: {error}") from error
@@ -375,6 +378,14 @@ def software() -> dict[str, Any]:
 def note(folder: Path, **changes: Any) -> None:
     """Changes the description."""
     write_json(folder / "run.json", read_description(folder) | changes)
+
+
+def finish_change(folder: Path) -> None:
+    """If a change was broken off when learner and rows were written, and not yet noted: it is noted now."""
+    description = read_description(folder)
+    change = description.get("next")
+    if change is not None and learner_mark(folder) == change["saved"]:
+        note(folder, rows=change["rows"], saved=change["saved"], next=None, **change.get("notes", {}))
 
 
 def log(folder: Path, text: str) -> None:

@@ -167,6 +167,7 @@ def learn(path: Path, table: Path, again: bool = False) -> tuple[list[Arrival], 
     """A later table; what it brought of each group, and the run's folder."""
     run, _ = opened(path)
     with folder.only_one([run.path]):
+        folder.finish_change(run.path)
         run, learner = opened(run.path)
         columns = run.description.get("columns")
         arrivals = learn_table(learner, table, again=again, columns=columns)
@@ -181,20 +182,27 @@ def learn(path: Path, table: Path, again: bool = False) -> tuple[list[Arrival], 
     return arrivals, run.path
 
 
-def forget(path: Path, groups: Sequence[str]) -> Path:
-    """Groups as if they had never been learned; the run's folder."""
+def forget(path: Path, groups: Sequence[str]) -> tuple[Path, list[str]]:
+    """Groups as if they had never been learned; the run's folder, and each of the groups once. Those that
+    were forgotten before are noted: a command that was broken off may be given again."""
     one, _ = opened(path)
     with folder.only_one([one.path]):
+        folder.finish_change(one.path)
         one, learner = opened(one.path)
-        groups = list(dict.fromkeys(groups))
-        learner.forget(*groups)
-        for group in groups:
-            folder.log(one.path, f"forgets {group}")
-        data = {
-            name: mark for name, mark in (one.description.get("data") or {}).items() if name not in groups
-        }
-        commit(one.path, learner, [], data=data, forgotten=[*_forgotten(one.path), *groups])
-    return one.path
+        groups, before = list(dict.fromkeys(groups)), _forgotten(one.path)
+        gone = [group for group in groups if group in before and group not in learner.tasks]
+        left = [group for group in groups if group not in gone]
+        if left:
+            learner.forget(*left)
+            for group in left:
+                folder.log(one.path, f"forgets {group}")
+            data = {
+                name: mark for name, mark in (one.description.get("data") or {}).items() if name not in left
+            }
+            commit(one.path, learner, [], data=data, forgotten=list(dict.fromkeys([*before, *left])))
+        if gone:
+            note(f"forgotten before: {some(gone)}")
+    return one.path, groups
 
 
 def commit(
@@ -208,7 +216,7 @@ def commit(
     with tempfile.TemporaryDirectory() as beside:
         learner.save(Path(beside) / "learner")
         mark = folder.learner_mark(Path(beside))
-    folder.note(place, next={"rows": extent, "saved": mark})
+    folder.note(place, next={"rows": extent, "saved": mark, "notes": notes})
     write_atomically(place / "rows.csv", text)
     learner.save(place / "learner")
     folder.note(place, rows=extent, saved=mark, next=None, **notes)

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from piaget.data.columns import as_text, as_texts
+from piaget.data.columns import as_frame, as_numbers, as_text, as_texts, is_table
 from piaget.data.encoding import Column, Encoding
 from piaget.errors import note
 
 SHOWN = 5  # names in a message, at most
 FAR = 1000  # spreads of a column in training, by which a value is away from its mean there
+APART = 100  # ranges in which nine of ten values of a column lie, by which a value is away from their middle
 
 
 def some(names: Sequence[Any]) -> str:
@@ -59,6 +60,55 @@ def _note_far(column: Column, values: Any) -> None:
             f"spread in training away from its mean there ({rows} of {len(values)} rows are far): is it in "
             "the same unit?"
         )
+
+
+def note_outliers(columns: Iterable[str], frame: Any) -> None:
+    """Values in a first table's columns of numbers that are so far from all others that these, scaled
+    together with them, look alike."""
+    for name in columns:
+        numbers = as_numbers(name, frame[name])
+        there = np.flatnonzero(~np.isnan(numbers))
+        away, low, high = _apart(numbers[there])
+        rows = int((away > APART).sum())
+        if rows:
+            worst = frame[name].iloc[there[int(away.argmax())]]
+            note(
+                f"column {name!r} holds {worst}, and nine of ten values lie within {low:g} and {high:g} "
+                f"({rows} of {len(frame)} training rows are far away): scaled together with it, all others "
+                "look alike. Mend such rows or leave them out; if they are right, give the column's logarithm"
+            )
+
+
+def _apart(values: np.ndarray) -> tuple[np.ndarray, float, float]:
+    """By how many central ranges each value (n,) is away from their middle, and that range. Where most values
+    are equal (zeros, say), the range is that of the others."""
+    some_values = values
+    for _ in range(2):
+        if not len(some_values):
+            break
+        low, high = (
+            float(np.quantile(some_values, q, method=m)) for q, m in ((0.05, "higher"), (0.95, "lower"))
+        )
+        if low < high:
+            return np.abs(values - (low + high) / 2) / (high - low), low, high
+        some_values = values[values != low]
+    return np.zeros(len(values)), 0.0, 0.0
+
+
+def note_other_groups(rows: Any, encoding: Encoding | None, task: str) -> None:
+    """Rows of a table that are asked about as a task's, and are other groups'."""
+    if encoding is None or not is_table(rows):
+        return
+    frame = as_frame(rows)
+    if encoding.group in frame.columns:
+        groups = as_texts(frame[encoding.group])
+        others = [group for group in dict.fromkeys(groups) if group not in (task, None)]
+        if others:
+            count = int(np.isin(groups, np.array(others, object)).sum())
+            note(
+                f"{count} of {len(frame)} rows are of {encoding.group} {some(others)}, and are answered as "
+                f"if they were of {task!r}; predict_table answers each row by its own group"
+            )
 
 
 def note_alike(new: Iterable[str], known: Iterable[str] = ()) -> None:

@@ -20,7 +20,7 @@ from piaget.errors import DataError, SettingError, note
 from piaget.extras import need
 from piaget.streams.cuts import Rows, limit, make_task, of_rows, unusable
 from piaget.streams.lazy import LazyStream
-from piaget.streams.table_notes import note_alike
+from piaget.streams.table_notes import note_alike, note_outliers
 
 MOST_LEVELS = 100  # of a category; more are names or numbers of things
 MOST_CLASSES = 20  # whole numbers with more different values are taken for quantities
@@ -139,9 +139,10 @@ def from_table(
         train = np.concatenate([g.train for g in groups.values()])
         columns = [c for c in frame.columns if c not in {group, target, split, *ignore}]
         scaling = standardized(f"column {target!r}", y[train]) if kind == "regression" else Scaling()
-        encoding = Encoding(
-            fit_columns(frame.iloc[train], columns, set(categorical)), group, target, kind, scaling
-        )
+        fitted = fit_columns(frame.iloc[train], columns, set(categorical))
+        encoding = Encoding(fitted, group, target, kind, scaling)
+        numbers = [column.name for column in fitted if column.levels is None]
+        note_outliers([*numbers, *([target] if kind == "regression" else [])], frame.iloc[train])
     x, stream = encoding.encode(frame), name or source
     tasks = [g.task(task, stream, kind, x, encoding) for task, g in groups.items()]
     if shuffle:
