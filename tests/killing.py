@@ -1,6 +1,6 @@
-"""A command that is killed at every moment at which it changes a file, each time in a copy of a folder, and then
-given again: `python -m tests.killing FOLDER WORD...`, with the folder's copy as {} among the words, and a
-JSON list of what is there in the end: first of a command that was left alone."""
+"""A command that is killed at every moment at which it changes a file, each time in a copy of a folder, and
+then given again: `python -m tests.killing FOLDER WORD...`, with the folder's copy as {} among the words. It
+prints a JSON list of what is there in the end: first of a command that was left alone."""
 
 from __future__ import annotations
 

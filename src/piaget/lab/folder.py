@@ -213,7 +213,8 @@ def read_description(folder: Path) -> dict[str, Any]:
             change = {"rows": dict[str, int | str], "saved": str, "notes": dict[str, Any]}
             read_fields(change, description["next"], "next", frozenset({"notes"}))
             notes = description["next"].get("notes", {})
-            read_fields(_DESCRIPTION, notes, "notes", frozenset(_DESCRIPTION))
+            later = {name: _DESCRIPTION[name] for name in ("data", "forgotten")}
+            read_fields(later, notes, "notes", frozenset(later))
             read_fields({"size": int, "sha256": str}, description["next"]["rows"], "rows")
     except ValueError as error:
         raise LoadError(f"{path} does not describe a run: {error}") from error

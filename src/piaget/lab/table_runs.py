@@ -216,7 +216,7 @@ def commit(
     with tempfile.TemporaryDirectory() as beside:
         learner.save(Path(beside) / "learner")
         mark = folder.learner_mark(Path(beside))
-    folder.note(place, next={"rows": extent, "saved": mark, "notes": notes})
+    folder.note(place, next={"rows": extent, "saved": mark, "notes": {} if begin else notes})
     write_atomically(place / "rows.csv", text)
     learner.save(place / "learner")
     folder.note(place, rows=extent, saved=mark, next=None, **notes)
