@@ -62,6 +62,16 @@ def write_files(
             old.unlink(missing_ok=True)
 
 
+def remove_leftovers(path: Path, name: str) -> None:
+    """Files of a save that was broken off, which NAME.json does not name. By whoever alone writes there."""
+    file = _tensor_file(path / f"{name}.json")
+    if file is None:
+        return
+    for other in (*path.glob(".*.tmp"), *path.glob(f"{name}-*.safetensors")):
+        if other.name != file:
+            other.unlink(missing_ok=True)
+
+
 def _tensor_file(description: Path) -> str | None:
     """That a description names, if it is readable."""
     with contextlib.suppress(LoadError, KeyError, TypeError):

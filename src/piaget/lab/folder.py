@@ -382,7 +382,10 @@ def note(folder: Path, **changes: Any) -> None:
 
 
 def finish_change(folder: Path) -> None:
-    """If a change was broken off when learner and rows were written, and not yet noted: it is noted now."""
+    """If a change was broken off when learner and rows were written, and not yet noted: it is noted now. By
+    whoever holds the folder's lock."""
+    for path in folder.glob(".*.tmp"):
+        path.unlink(missing_ok=True)
     description = read_description(folder)
     change = description.get("next")
     if change is not None and learner_mark(folder) == change["saved"]:

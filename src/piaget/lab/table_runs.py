@@ -23,7 +23,7 @@ from piaget.data.plain import Label
 from piaget.data.tasks import Stream
 from piaget.errors import DataError, DataNote, LoadError, SettingError, note
 from piaget.files import write_atomically, write_json
-from piaget.knowledge.storage import holds_prior
+from piaget.knowledge.storage import holds_prior, remove_leftovers
 from piaget.lab import folder
 from piaget.lab.configuration import Configuration
 from piaget.lab.folder import DONE, RunFolder, has_ended, seed_folders
@@ -167,7 +167,7 @@ def learn(path: Path, table: Path, again: bool = False) -> tuple[list[Arrival], 
     """A later table; what it brought of each group, and the run's folder."""
     run, _ = opened(path)
     with folder.only_one([run.path]):
-        folder.finish_change(run.path)
+        _finish(run.path)
         run, learner = opened(run.path)
         columns = run.description.get("columns")
         arrivals = learn_table(learner, table, again=again, columns=columns)
@@ -187,7 +187,7 @@ def forget(path: Path, groups: Sequence[str]) -> tuple[Path, list[str]]:
     were forgotten before are noted: a command that was broken off may be given again."""
     one, _ = opened(path)
     with folder.only_one([one.path]):
-        folder.finish_change(one.path)
+        _finish(one.path)
         one, learner = opened(one.path)
         groups, before = list(dict.fromkeys(groups)), _forgotten(one.path)
         gone = [group for group in groups if group in before and group not in learner.tasks]
@@ -203,6 +203,13 @@ def forget(path: Path, groups: Sequence[str]) -> tuple[Path, list[str]]:
         if gone:
             note(f"forgotten before: {some(gone)}")
     return one.path, groups
+
+
+def _finish(place: Path) -> None:
+    """What a change that was broken off left undone. Files that nothing names are removed: they may hold
+    what was to be forgotten."""
+    remove_leftovers(place / "learner", "learner")
+    folder.finish_change(place)
 
 
 def commit(
