@@ -80,7 +80,8 @@ class ValueTerms:
         messages = integrate(self.terms, root).message
         belief = task_posterior(self.terms, root, beside(messages, others, width).mu, messages)
         least = LEAST_NOISE * (self.square / self.n).clamp(min=1)
-        return replace(self, log_noise=self._drawn(self.noise, sum(self._misses(belief)), least))
+        miss, unsure = self._misses(belief)
+        return replace(self, log_noise=self._drawn(self.noise, miss + unsure, least))
 
     def _misses(self, belief: Posterior) -> tuple[Tensor, Tensor]:
         """(T,): squared errors of the expected weights, and what comes on top since they are unsure."""

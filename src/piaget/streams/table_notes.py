@@ -86,9 +86,8 @@ def _apart(values: np.ndarray) -> tuple[np.ndarray, float, float]:
     for _ in range(2):
         if not len(some_values):
             break
-        low, high = (
-            float(np.quantile(some_values, q, method=m)) for q, m in ((0.05, "higher"), (0.95, "lower"))
-        )
+        low = float(np.quantile(some_values, 0.05, method="higher"))
+        high = float(np.quantile(some_values, 0.95, method="lower"))
         if low < high:
             return np.abs(values - (low + high) / 2) / (high - low), low, high
         some_values = values[values != low]
