@@ -309,6 +309,14 @@ def test_killed_at_every_change_of_a_file(tmp_path, change):
         assert found == alone, moment
 
 
+def test_one_process_at_a_time_changes_a_folder(place, tmp_path, capsys):
+    out = place / "out" / "seed-0"
+    with run_folder.only_one([out]):
+        told = said(capsys, "forget", out, "site 3")
+    assert (told.code, "another process is working there" in told.err) == (2, True)
+    assert "site 3" in piaget.PriorLearner.load(RunFolder(out).saved_learner()).tasks
+
+
 def test_broken_off_twice_by_different_commands(place, tmp_path, capsys, monkeypatch):
     """A change that was not noted is noted before the next one begins, which may be broken off, too."""
     out, table = place / "out" / "seed-0", tmp_path / "february.csv"

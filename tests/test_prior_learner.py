@@ -96,6 +96,34 @@ def test_asking_changes_nothing_that_is_learned_later():
     assert torch.equal(*(one.predict_proba(stream[2].test.x, stream[2]) for one in (quiet, asked)))
 
 
+def as_enums(table):
+    levels = {name: polars.Enum(sorted(set(table[name]))[::-1]) for name in ("site", "sex", "ill")}
+    return polars.from_pandas(table).with_columns(polars.col(name).cast(to) for name, to in levels.items())
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda table: table.convert_dtypes(),
+        lambda table: table.convert_dtypes(dtype_backend="pyarrow"),
+        lambda table: table.astype(dict.fromkeys(("site", "sex", "ill"), "category")),
+        as_enums,
+    ],
+)
+def test_types_of_columns_make_no_difference(form):
+    rng = np.random.default_rng(0)
+    table = pandas.DataFrame({"site": np.repeat(["a", "b"], 30), "sex": rng.choice(["f", "m"], 60)})
+    table["age"] = rng.integers(20, 90, 60)
+    table["ill"] = np.where(table["age"] + rng.normal(0, 9, 60) > 55, "yes", "no")
+
+    def answered(rows):
+        learner = piaget.PriorLearner(trees=False)
+        learner.learn_all(from_table(rows, group="site", target="ill"))
+        return np.asarray(learner.predict_table(rows, proba=True)["probability of yes"], float)
+
+    assert np.array_equal(answered(form(table)), answered(table))
+
+
 @pytest.mark.parametrize("form", [pandas.DataFrame, polars.DataFrame, lambda t: t.to_dict("records")])
 def test_rows_of_other_groups_are_noted(values, form, recwarn):
     _, learner = values
