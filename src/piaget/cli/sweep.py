@@ -70,7 +70,8 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="a preset with few epochs, tasks and samples, in minutes: to see that all works",
+        help="of a preset the first stream and one seed, with replay (er) unless --adaptations says otherwise, and "
+        "few epochs, tasks and samples: in a minute or two, to see that all works",
     )
     add_flags(parser, ("every", "data_dir", "epochs", "components_from", *PART_SETTINGS))
     add_options(parser)
@@ -128,7 +129,7 @@ def _sweep(options: argparse.Namespace) -> int:
 
     code = trusted(options)
     is_preset = len(options.streams) == 1 and options.streams[0] in PRESETS
-    bases = options.adaptations or ["all" if is_preset else "er"]
+    bases = options.adaptations or ["all" if is_preset and not options.quick else "er"]
     options.adaptations = _choose(bases, list(ADAPTATIONS), "adaptation", list(BASES))
     particular = options.algorithms is not None and "all" not in options.algorithms
     options.algorithms = _choose(options.algorithms or ["all"], list(ALGORITHMS), "algorithm", list(COMPARED))
