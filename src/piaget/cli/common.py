@@ -111,7 +111,7 @@ def _finite(value: Any) -> Any:
 
 
 def print_table(table: Any) -> None:
-    """A rich table: as wide as the terminal, and unbroken elsewhere. Brackets in names and errors are no markup."""
+    """A rich table: as wide as the terminal, and unbroken elsewhere. Brackets in texts are no markup."""
     from rich.console import Console
 
     console = Console(markup=False)

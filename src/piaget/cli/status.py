@@ -23,8 +23,8 @@ def add(commands: Any) -> None:
     parser = commands.add_parser(
         "status",
         help="how far the runs in a folder are",
-        description="How many runs in a folder and below it are done, running, planned, interrupted, stopped or "
-        "failed, by method; which of them are unfinished or failed, and the time that is left.",
+        description="How many runs of each method in a folder and below it are done, running, planned, "
+        "interrupted, stopped or failed; which ones are unfinished or failed, and the time that is left.",
     )
     parser.add_argument("out", type=Path, metavar="DIR", help="output folder of piaget run or piaget sweep")
     parser.add_argument("--json", action="store_true", help="one JSON object, with all runs, for machines")
@@ -46,7 +46,8 @@ def _status(options: argparse.Namespace) -> int:
         described = [{"folder": str(run.folder)} | {key: getattr(run, key) for key in keys} for run in runs]
         print_json({"counts": counts, "left": left, "runs": described})
         return 0
-    states = sorted(counts, key=lambda state: (state == "planned") - (state == "done"))  # done first, planned last
+    # Done comes first, planned last.
+    states = sorted(counts, key=lambda state: (state == "planned") - (state == "done"))
     print_table(_methods(runs, states, options.out))
     if listed := [run for run in runs if run.status not in SETTLED]:
         print_table(_listed(listed, options.out))
@@ -59,21 +60,22 @@ def _status(options: argparse.Namespace) -> int:
 def _methods(runs: Sequence[RunStatus], states: Sequence[str], out: Path) -> Table:
     """How many runs of each method are in each state.
 
-    A method is known by its folder's name, which holds a folder for each seed: so runs that cannot be read count, too.
+    A method is told by the name of the folder that holds its seeds, so runs that cannot be read count, too.
     """
     from rich.table import Table
 
     shown = Table("method", *states, "work done", "last row")
     for some in _by(runs, lambda run: run.folder.parent.name).values():
         folders = list(dict.fromkeys(run.folder.parent for run in some))
-        name = _below(folders[0], out) if len(folders) == 1 else f"{folders[0].name} in {len(folders)} folders"
+        several = f"{folders[0].name} in {len(folders)} folders"
+        name = _below(folders[0], out) if len(folders) == 1 else several
         counts = [sum(run.status == state for run in some) for state in states]
         shown.add_row(name, *(str(count or "") for count in counts), _work(some), _last(some))
     return shown
 
 
 def _listed(runs: Sequence[RunStatus], out: Path) -> Table:
-    """Runs with their folders and errors; those of a folder in a line, if there is the same to say of them."""
+    """Runs with their folders and errors; runs of a folder share a line if state and error are the same."""
     from rich.table import Table
 
     shown = Table("runs", "status", "work done", "last row", "error")

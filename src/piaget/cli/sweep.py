@@ -70,8 +70,8 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="of a preset the first stream and one seed, with replay (er) unless --adaptations says otherwise, and "
-        "few epochs, tasks and samples: in a minute or two, to see that all works",
+        help="only a preset's first stream, one seed, and er (or --adaptations), with few epochs, tasks and "
+        "samples: shows in a minute or two that all works",
     )
     add_flags(parser, ("every", "data_dir", "epochs", "components_from", *PART_SETTINGS))
     add_options(parser)

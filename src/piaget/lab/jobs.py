@@ -118,8 +118,10 @@ def preset_jobs(
 
 
 def quick(jobs: Sequence[Job], epochs: int | None = None) -> list[Job]:
-    """A version of a minute or two: the first stream alone, with the first options that it has here, and few tasks,
-    samples and epochs. It shows that all works, not how well."""
+    """A version of a minute or two: the first stream with its first options, few tasks, samples and epochs.
+
+    It shows that all works, not how well.
+    """
     from piaget.streams import stream_options
 
     small = {"tasks": 5, "train_size": 40}

@@ -43,8 +43,8 @@ def open_run(run: ReportedRun, data_dir: str | None) -> OpenedRun:
     if code := references(run.configuration):
         named = ", ".join(f"{role} {reference}" for role, reference in code.items())
         raise LoadError(
-            f"it was trained with code of your own ({named}), and a report imports none; all other figures and "
-            "tables have the run. In Python, piaget.scoring.probing tells the same of it (docs/explorer.md)"
+            f"it was trained with code of your own ({named}), and a report imports none; all other figures "
+            "and tables have the run. In Python, piaget.scoring.probing tells the same (docs/explorer.md)"
         )
     learner = Learner.load(run.disk.saved_learner())
     stream = make_stream(run.configuration, run.seed, data_dir or run.description.get("data_dir"))
