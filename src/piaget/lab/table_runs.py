@@ -27,6 +27,7 @@ from piaget.knowledge.storage import holds_prior
 from piaget.lab import folder
 from piaget.lab.configuration import Configuration
 from piaget.lab.folder import DONE, RunFolder, has_ended, seed_folders
+from piaget.lab.locks import only_one
 from piaget.lab.making import make_stream
 from piaget.lab.parts import NOTHING, Trusted
 from piaget.lab.row_file import HEADER, Extent, as_csv
@@ -59,7 +60,7 @@ def run(
     folders = seed_folders(out, seeds)
     for seed, stream, place in zip(seeds, streams, folders, strict=True):
         ended = has_ended(place)
-        with contextlib.nullcontext() if ended else folder.only_one([place]):
+        with contextlib.nullcontext() if ended else only_one([place]):
             begun: dict[str, Any] = {"data_dir": data_dir, "columns": getattr(stream, "columns", None)}
             gone = _forgotten(place)
             data = {name: mark for name, mark in fingerprints(stream).items() if name not in gone}
@@ -166,7 +167,7 @@ def opened(path: Path) -> tuple[RunFolder, PriorLearner]:
 def learn(path: Path, table: Path, again: bool = False) -> tuple[list[Arrival], Path]:
     """A later table; what it brought of each group, and the run's folder."""
     run, _ = opened(path)
-    with folder.only_one([run.path]):
+    with only_one([run.path]):
         run, learner = opened(run.path)
         columns = run.description.get("columns")
         arrivals = learn_table(learner, table, again=again, columns=columns)
@@ -184,7 +185,7 @@ def learn(path: Path, table: Path, again: bool = False) -> tuple[list[Arrival], 
 def forget(path: Path, groups: Sequence[str]) -> Path:
     """Groups as if they had never been learned; the run's folder."""
     one, _ = opened(path)
-    with folder.only_one([one.path]):
+    with only_one([one.path]):
         one, learner = opened(one.path)
         groups = list(dict.fromkeys(groups))
         learner.forget(*groups)

@@ -12,10 +12,10 @@ import torch
 
 from piaget.data.tasks import Task
 from piaget.errors import DataError, LoadError, PiagetError
-from piaget.lab.folder import check_data
 from piaget.lab.making import make_stream
 from piaget.lab.parts import references
 from piaget.lab.runs import fingerprints
+from piaget.lab.unchanged import check_data
 from piaget.learner import Learner
 from piaget.method.components import Dense
 from piaget.method.encoders import LinearDecoder, LinearEncoder
