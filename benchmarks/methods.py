@@ -47,6 +47,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "balanced replay": {"replay_share": 0.5},
     "validated adaptation": {"acceptance": "validated"},
     "averaging": {"averaging": 1.0},
+    "frozen components": {"adaptation": "fm"},
     "stored outputs": {"adaptation": "der++"},
     "McNemar": {"expansion": "mcnemar"},
     "similar start": {"start": "similar"},

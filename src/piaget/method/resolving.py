@@ -36,7 +36,6 @@ BASELINES: dict[str, Structure] = {
 RECOMMENDED: dict[str, Any] = {
     "rate_schedule": "cosine",
     "learning_rate": 3e-3,
-    "start": "similar",
     "acceptance": "validated",
     "expansion": "mcnemar",
 }
