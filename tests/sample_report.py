@@ -129,13 +129,15 @@ def long_report() -> ReportData:
 
 def odd_report() -> ReportData:
     """Where a page could compute something else than Python does: a score that is not a number, a method with
-    another threshold, all the weight on one component of an initial task of a run that has grown."""
+    another threshold, all the weight on one component of an initial task of a run that has grown. Scores are
+    little better than those of the most frequent class."""
     report = sample_report()
     runs = [run for run in report["runs"] if (run["stream"], run["method"]) == (0, 1)]
     runs[0]["final"][0] = runs[0]["ratio"][0] = None
     report["runs"][0]["ratio"][:2] = [1.0, None]  # 0 / 0, and 0.5 / 0
     for run in report["runs"]:
         run["threshold"] = 0.2 if run["seed"] == 1 and run["candidates"] else run["threshold"]
+        run["majority"] = [share and 84.0 for share in run["majority"]]
     task = report["explorers"][0]["tasks"][0]
     task["weights"][0] = [1.0] + [0.0] * (len(task["weights"][0]) - 1)
     return report

@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from piaget.cli import main
+from piaget.lab.jobs import preset_jobs, write_cohorts
+from piaget.paper.presets import PRESETS
 from tests.commands import DISTURBED, command, rows_of, said, words
 from tests.data_files import write_features
+from tests.exported import make_run
 
 SMALL = "--option tasks=5 --option train_size=20 --workers 1 --json"
 
@@ -99,3 +102,29 @@ def test_a_sweep_over_structures(tmp_path, capsys):
         "digits linear er compositional seed 0",
     }
     assert len(events[-1]["table"]) == 2
+
+
+def test_status_of_many_runs_is_short(tmp_path, capsys):
+    """128 runs of 16 methods: a line for each method, and one for each that is neither done nor planned."""
+    jobs = preset_jobs(PRESETS["objects"], range(2))
+    write_cohorts(tmp_path, jobs)
+    first, second = (job.folder(tmp_path) for job in jobs[:2])
+    make_run(first / "seed-0", together=[0])
+    make_run(first / "seed-1", status="failed", error="Traceback\nValueError: no [/such] task", together=[1])
+    make_run(second / "seed-0", status="running", together=[0])
+    code, out, _ = said(capsys, "status", tmp_path)
+    assert code == 0
+    lines = out.splitlines()
+    planned = [line for line in lines if "in 4 folders" in line]
+    assert len(planned) == 16
+    (line,) = (line for line in planned if first.name in line)
+    done, *others, left = (cell.strip() for cell in line.split("│")[2:6])
+    assert (done, sorted(others), left) == ("1", ["", "1"], "6")
+    (failed,) = (line for line in lines if "ValueError: no [/such] task" in line)
+    assert f"{first.relative_to(tmp_path)}/ seed" in failed
+    assert sum(f"{second.relative_to(tmp_path)}/ seed" in line for line in lines) == 1
+    (counts,) = (line for line in lines if line.endswith("125 planned"))
+    assert all(count in counts for count in ("1 done", "1 failed", "1 interrupted"))
+    assert len(lines) < 32
+    runs = json.loads(said(capsys, "status", tmp_path, "--json").out)["runs"]
+    assert len(runs) == 128

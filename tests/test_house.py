@@ -35,6 +35,7 @@ WITHOUT_TORCH = (
     "piaget.cli.sweep",
     "piaget.cli.resume",
     "piaget.cli.listing",
+    "piaget.cli.status",
     "piaget.cli.words",
     "piaget.cli.collect",
 )

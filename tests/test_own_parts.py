@@ -276,7 +276,11 @@ def test_a_report_beside_the_papers_methods_imports_nothing(module, tmp_path, ca
     assert said(capsys, *command, tmp_path / "out", *options).code == 0
     del sys.modules[module]
     Path("imported").unlink()
-    assert said(capsys, "report", tmp_path / "out", "--quiet").code == 0
+    code, _, notes = said(capsys, "report", tmp_path / "out")
+    assert code == 0
+    assert f"code of your own (adaptation {module}:Mine)" in notes
+    assert "piaget.scoring.probing" in notes
+    assert "Learner.load" not in notes
     assert "mine" in (tmp_path / "out" / "report" / "tables" / "final.md").read_text()
     assert not was_imported(module)
 

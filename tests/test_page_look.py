@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sample_report import HOSTILE_STREAM, LONG, long_report, sample_report, small_report, written
+from tests.sample_report import (
+    HOSTILE_STREAM,
+    LONG,
+    long_report,
+    odd_report,
+    sample_report,
+    small_report,
+    written,
+)
 
 
 @pytest.fixture(scope="module")
 def addresses(tmp_path_factory):
     one = {"one": sample_report(streams=1), "small": small_report()}
-    many = {"sample": sample_report(), "long": long_report()}
+    many = {"sample": sample_report(), "long": long_report(), "odd": odd_report()}
     return written(tmp_path_factory.mktemp("pages"), one | many)
 
 
@@ -104,6 +112,22 @@ def test_dots_stand_where_their_numbers_are(browser):
     labels = [method["label"] for method in sample_report()["methods"]]
     assert names == [labels[m] for m in sorted(range(5), key=lambda m: -finals[m])]
     assert len(browser.all("#performance svg[role=img] .mark.paper")) == 5
+
+
+def test_no_line_goes_through_a_name(browser):
+    """On a phone, names stand above the rows: a line at the most frequent class would cross them."""
+    browser.open("odd", view="streams=0&at=performance", width=400)
+    browser.draw("#performance")
+    above = browser.run(
+        "document.querySelector('#performance svg[role=img]').scrollIntoView({block: 'center'});"
+        "const {x} = document.querySelector('#performance line.majority').getBoundingClientRect();"
+        "return [...document.querySelectorAll('#performance text.name')].map((name) => {"
+        "  const {y, height} = name.getBoundingClientRect();"
+        "  return [1, height / 2, height - 1].map((below) =>"
+        "    document.elementFromPoint(x, y + below).getAttribute('class')); })"
+    )
+    assert len(above) == 5
+    assert {each for name in above for each in name} <= {"clear", "name"}
 
 
 def test_what_a_report_lacks_is_not_there(browser):

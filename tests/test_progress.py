@@ -19,7 +19,7 @@ import pytest
 
 from piaget.cli import main
 from piaget.cli.live import QuietView
-from piaget.cli.sweep import _Overall
+from piaget.cli.sweep_view import Overall
 from piaget.errors import LoadError
 from piaget.lab.folder import RunFolder
 from piaget.lab.jobs import Job
@@ -359,7 +359,7 @@ def test_the_time_that_is_left_of_a_sweep():
     method = Method("soft-ordering", "er", "joint")
     one, two, three = jobs = [Job("objects", method, (seed,)) for seed in range(3)]
     shown = Shown()
-    overall = _Overall(shown)
+    overall = Overall(shown)
     standing = replace(
         progress_after(Tracker(Plan([40] * 10)), 9, epoch("i", "joint", 10)), seconds=60.0, left=40.0
     )

@@ -1,6 +1,7 @@
 """The recommended algorithm is dynamic with other defaults, and nothing else."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ def test_it_is_dynamic_with_its_parts_chosen():
 
 
 def test_what_is_chosen_goes_before():
-    chosen = {"learning_rate": 0.5, "start": "drawn", "expansion": "none"}
+    chosen: dict[str, Any] = {"learning_rate": 0.5, "start": "drawn", "expansion": "none"}
     settings = piaget.Learner("soft-gating", "nft", "recommended", **chosen).settings
     assert settings.method == "soft-gating-scaled/nft/recommended"
     assert settings.learning_rate == 0.5
@@ -50,8 +51,9 @@ def test_it_learns_and_is_loaded_as_it_was(adaptation, tmp_path):
     for task in stream[:4]:
         learner.learn(task)
     learner.save(tmp_path / "learner")
-    again = piaget.load(tmp_path / "learner")
+    again = piaget.Learner.load(tmp_path / "learner")
     assert again.settings == learner.settings
+    assert stream[3].test is not None
     x = stream[3].test.x
     assert (again.predict(x, "digits-03") == learner.predict(x, "digits-03")).all()
 

@@ -23,6 +23,7 @@ from piaget.cli import (
     report,
     resume,
     run,
+    status,
     sweep,
 )
 
@@ -34,7 +35,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"piaget {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    results = (report, collect, predict, components, listing, export)
+    results = (report, collect, predict, components, listing, status, export)
     for command in (run, life, sweep, resume, *results, data, bench):
         command.add(commands)
     return parser

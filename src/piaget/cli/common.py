@@ -111,8 +111,8 @@ def _finite(value: Any) -> Any:
 
 
 def print_table(table: Any) -> None:
-    """A rich table: as wide as the terminal, and unbroken elsewhere."""
+    """A rich table: as wide as the terminal, and unbroken elsewhere. Brackets in texts are no markup."""
     from rich.console import Console
 
-    console = Console()
-    (console if console.is_terminal else Console(width=200)).print(table)
+    console = Console(markup=False)
+    (console if console.is_terminal else Console(width=200, markup=False)).print(table)

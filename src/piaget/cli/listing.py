@@ -1,12 +1,9 @@
-"""piaget list, piaget status: what there is to choose from, and how far runs are."""
+"""piaget list: what there is to choose from."""
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
-
-from piaget.cli.common import print_json, print_table, seeds_text
 
 CHOICES = {
     "structures": {
@@ -42,20 +39,11 @@ CHOICES = {
 
 
 def add(commands: Any) -> None:
-    """The commands and their flags."""
+    """The command."""
     parser = commands.add_parser(
         "list", help="streams, structures, adaptations, algorithms, and presets: the paper's experiments"
     )
     parser.set_defaults(run=_list)
-    status = commands.add_parser(
-        "status",
-        help="how far the runs in a folder are",
-        description="What is done, running, planned, interrupted, stopped or failed among the runs in a "
-        "folder and below it, and the time that is left.",
-    )
-    status.add_argument("out", type=Path, metavar="DIR", help="output folder of piaget run or piaget sweep")
-    status.add_argument("--json", action="store_true", help="one JSON object, for machines")
-    status.set_defaults(run=_status)
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -74,41 +62,4 @@ def _list(options: argparse.Namespace) -> int:
         print(f"  {preset.name:<{width}}{preset.what}: {preset.runs:,} runs, {expected_time(preset)}")
         print(f"  {'':<{width}}expected: {preset.expected}")
     print("Files of streams: piaget data list")
-    return 0
-
-
-def _status(options: argparse.Namespace) -> int:
-    from rich.table import Table
-
-    from piaget.lab.folder import no_runs
-    from piaget.lab.progress import duration
-    from piaget.lab.status import RunStatus, statuses, time_left
-
-    runs = statuses(options.out)
-    if not runs:
-        raise no_runs(options.out)
-    counts = {s: sum(run.status == s for run in runs) for s in dict.fromkeys(run.status for run in runs)}
-    left = time_left(runs)
-    if options.json:
-        keys = ("status", "seed", "done", "together", "seconds", "left", "last", "error")
-        described = [{"folder": str(run.folder)} | {key: getattr(run, key) for key in keys} for run in runs]
-        print_json({"counts": counts, "left": left, "runs": described})
-        return 0
-    shown = Table()
-    for column in ("runs", "status", "done", "last row", "error"):
-        shown.add_column(column)
-    alike: dict[tuple[Path, str, str | None], list[RunStatus]] = {}
-    for run in runs:
-        alike.setdefault((run.folder.parent, run.status, run.error), []).append(run)
-    for (folder, status, error), some in alike.items():
-        seeds = sorted(run.seed for run in some if run.seed is not None)
-        below = folder.relative_to(options.out) if folder.is_relative_to(options.out) else folder
-        where = f"{below}/ {seeds_text(seeds)}" if seeds else str(some[0].folder)
-        done = f"{100 * sum(run.done for run in some) / len(some):.0f} %"
-        last = max((run.last for run in some if run.last), default="")
-        shown.add_row(where, status, done, last, error or "")
-    print_table(shown)
-    print(", ".join(f"{count} {status}" for status, count in counts.items()))
-    if left is not None:
-        print(f"About {duration(left)} left, if as much is at work as now.")
     return 0

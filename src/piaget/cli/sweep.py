@@ -16,11 +16,10 @@ from piaget.cli.common import (
     options_for,
     positive,
     print_json,
-    print_table,
     seed_list,
-    seeds_text,
 )
 from piaget.cli.live import add_progress, view
+from piaget.cli.sweep_view import Overall, show
 from piaget.cli.words import PART_SETTINGS, add_flags, trusted
 from piaget.data.plain import whole_from
 from piaget.lab.parts import Trusted, is_reference
@@ -28,12 +27,8 @@ from piaget.method.choices import ADAPTATIONS, COMBINING
 from piaget.paper.names import ALGORITHMS, BASES, COMPARED, methods
 
 if TYPE_CHECKING:
-    from piaget.cli.live import View
     from piaget.lab.executors import Executor
-    from piaget.lab.final_table import Line
     from piaget.lab.jobs import Job
-    from piaget.lab.status import RunStatus
-    from piaget.lab.sweeps import Event
 
 
 def add(commands: Any) -> None:
@@ -70,7 +65,8 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="a preset with few epochs, tasks and samples, in minutes: to see that all works",
+        help="only a preset's first stream, one seed, and er (or --adaptations), with few epochs, tasks and "
+        "samples: shows in a minute or two that all works",
     )
     add_flags(parser, ("every", "data_dir", "epochs", "components_from", *PART_SETTINGS))
     add_options(parser)
@@ -128,7 +124,7 @@ def _sweep(options: argparse.Namespace) -> int:
 
     code = trusted(options)
     is_preset = len(options.streams) == 1 and options.streams[0] in PRESETS
-    bases = options.adaptations or ["all" if is_preset else "er"]
+    bases = options.adaptations or ["all" if is_preset and not options.quick else "er"]
     options.adaptations = _choose(bases, list(ADAPTATIONS), "adaptation", list(BASES))
     particular = options.algorithms is not None and "all" not in options.algorithms
     options.algorithms = _choose(options.algorithms or ["all"], list(ALGORITHMS), "algorithm", list(COMPARED))
@@ -234,7 +230,7 @@ def go(jobs: list[Job], options: argparse.Namespace, code: Trusted) -> int:
     check_jobs([job for job in jobs if not all_ended(job, options.out)], code)
     start = time.monotonic()
     with view(options) as shown:
-        overall = _Overall(shown)
+        overall = Overall(shown)
         failed = run_jobs(jobs, options.out, executor, overall.report, options.cohort, code)
     tables, lost = write_tables(jobs, options.out), diverged_runs(jobs, options.out)
     if options.json:
@@ -243,7 +239,7 @@ def go(jobs: list[Job], options: argparse.Namespace, code: Trusted) -> int:
         errors += [{"run": str(folder), "error": f"diverged: {error}"} for folder, error in lost.items()]
         print_json({"event": "result", "table": rows, "failed": errors})
     else:
-        _show(jobs, tables, failed, overall, time.monotonic() - start, options)
+        show(jobs, tables, failed, overall, time.monotonic() - start, options)
         for folder, error in lost.items():
             print(f"piaget: {folder}: failed: diverged: {error}", file=sys.stderr)
     return 1 if failed or lost else 0
@@ -258,102 +254,3 @@ def _executor(options: argparse.Namespace) -> Executor:
     if options.address is not None:
         raise SettingError("--address is of a Ray cluster: give --executor ray, too")
     return executors.Processes(options.workers or 2)
-
-
-class _Overall:
-    """How far all cohorts are, weighed by the work they take."""
-
-    def __init__(self, shown: View) -> None:
-        self.shown = shown
-        self.cohorts: dict[Job, RunStatus] = {}
-        self.ended = self.at_once = 0
-
-    def name(self, job: Job) -> str:
-        """As short as it can be: of the options and settings, those in which cohorts differ."""
-        everywhere = set.intersection(*(set(other.variant) for other in self.cohorts))
-        special = [f"{key}={value}" for key, value in job.variant if (key, value) not in everywhere]
-        structures = {other.method.structure for other in self.cohorts}
-        words = [job.stream, job.method.structure if len(structures) > 1 else ""]
-        words += [job.method.adaptation, job.method.algorithm, *special, seeds_text(job.seeds)]
-        return " ".join(word for word in words if word)
-
-    def report(self, event: Event) -> None:
-        """Takes note of what has become of a cohort, and shows it."""
-        from piaget.lab.expected_times import seconds
-        from piaget.lab.status import RunStatus, expect, time_left
-
-        job = event.job
-        if event.status == "waiting":
-            alike = (job.stream, job.options)
-            self.cohorts[job] = RunStatus(Path(job.name), "planned", cost=seconds(job), alike=alike)
-            return
-        name, cohort = self.name(job), self.cohorts[job]
-        if event.standing is not None:
-            cohort.status, cohort.done = "running", event.standing.done
-            # Initial tasks tell little about later ones: other cohorts tell more.
-            others = any(one.whole for one in self.cohorts.values() if one is not cohort)
-            if event.standing.stage != "initialization" or not others:
-                cohort.seconds, cohort.to_go = event.standing.seconds, event.standing.left
-            self.shown.progress(name, event.standing)
-        elif event.status == "again":
-            cohort.status = "planned"
-            self.shown.ended(name, "its worker died; it goes on from its checkpoint")
-        else:
-            cohort.status, cohort.done, cohort.to_go = event.status, 1.0, None
-            self.ended += 1
-            self.shown.ended(name, event.status, event.error)
-        # What failed tells nothing about how long others take.
-        counted = [one for one in self.cohorts.values() if one.status != "failed"]
-        done = sum(one.cost * one.done for one in counted) / (sum(one.cost for one in counted) or 1.0)
-        expect(counted)
-        # One that follows another is soon at work, too.
-        self.at_once = max(self.at_once, sum(one.status == "running" for one in counted))
-        left = time_left(counted, self.at_once)
-        self.shown.overall(done, left, f"{self.ended} of {len(self.cohorts)} cohorts")
-
-
-def _show(
-    jobs: Sequence[Job],
-    tables: dict[str, list[Line]],
-    failed: dict[Job, str],
-    overall: _Overall,
-    seconds: float,
-    options: argparse.Namespace,
-) -> None:
-    """The tables, and what there is to say of them."""
-    from piaget.lab.progress import duration
-
-    for variant, table in tables.items():
-        _print(table, variant)
-    runs, trained = sum(len(job.seeds) for job in jobs), sum(len(job.seeds) for job in overall.cohorts)
-    if trained < runs:
-        print(
-            f"{runs - trained} of {runs} runs were done in {options.out} already; delete it to train again."
-        )
-    print(f"{trained} runs in {duration(seconds)}.")
-    for job, trace in failed.items():
-        print(f"FAILED: {job.name} {seeds_text(job.seeds)}\n{trace}", file=sys.stderr)
-    other = options.changes or any(getattr(options, name, None) for name in PART_SETTINGS)
-    if other or any(job.epochs or job.options for job in jobs):
-        print("This is not the paper's setting: where its numbers are shown, they are for orientation only.")
-    print(f"Results: {options.out / 'table.md'} (this table), and a folder for each run (rows.csv, learner).")
-
-
-def _print(table: Sequence[Line], variant: str) -> None:
-    from rich.table import Table
-
-    from piaget.lab.final_table import COLUMNS, FURTHER_COLUMNS, columns, with_further
-
-    def show(title: str, lines: Sequence[Line], names: Sequence[str]) -> None:
-        shown = Table(title=f"{title}: mean ± standard error{variant and '; '}{variant}")
-        for column in names:
-            left = column in ("stream", "structure", "base", "algorithm", "metric")
-            shown.add_column(column, justify="left" if left else "right")
-        for line in lines:
-            cells = line.cells()
-            shown.add_row(*(cells[column] for column in names))
-        print_table(shown)
-
-    show("Final performance", table, columns(table, COLUMNS))
-    if further := with_further(table):
-        show("Further scores", further, columns(further, FURTHER_COLUMNS))

@@ -22,7 +22,8 @@ import filelock
 
 from piaget.errors import LoadError, SettingError
 from piaget.files import read_json, write_json
-from piaget.lab.folder import ACTIVE, DONE, RunFolder, at_work, no_runs, runs_below
+from piaget.lab.folder import ACTIVE, DONE, RunFolder, no_runs, runs_below
+from piaget.lab.locks import at_work
 from piaget.lab.sinks import BATCH, Exported, Point, Sink, clean, modified
 from piaget.scoring.rows import downgrade, taken_for
 

@@ -1,10 +1,9 @@
-"""A run's folder: its description, its rows, its log, its lock. Whoever reads or writes one does it here."""
+"""A run's folder: its description, its rows, its log. Whoever reads or writes one does it here."""
 
 from __future__ import annotations
 
 import contextlib
 import datetime
-import errno
 import functools
 import hashlib
 import json
@@ -16,18 +15,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import filelock
-
 from piaget.data.plain import whole_from
 from piaget.data.typed_data import read, read_fields
-from piaget.errors import DataError, LoadError, SettingError
+from piaget.errors import LoadError
 from piaget.files import read_json, write_json
 from piaget.lab import kept
+from piaget.lab.locks import at_work
 from piaget.lab.row_file import Extent, kept_bytes, rows_of, whole_lines
+from piaget.lab.unchanged import check_configuration, check_data, check_library
 from piaget.method.choices import upgraded_algorithm
 from piaget.scoring.rows import Row
 
-LOOK = 0.5  # seconds: `piaget status` holds a lock for a moment, to see whether it is free
 ACTIVE = ("new", "running")
 DONE, DIVERGED = "done", "failed: diverged"  # how a run may have ended for good
 
@@ -285,8 +283,8 @@ def begin(
     wanted = json.loads(json.dumps(configuration | {"seed": seed}))
     if (folder / "run.json").is_file():
         description = readable(folder)
-        _check_same(folder, description, wanted, learner)
-        _check_library(folder, description.get("learner") or {}, learner or {})
+        check_configuration(folder, description, wanted, learner)
+        check_library(folder, description.get("learner") or {}, learner or {})
         check_data(folder, description.get("data"), data, description["status"] == DONE)
         return
     folder.mkdir(parents=True, exist_ok=True)
@@ -303,15 +301,6 @@ def begin(
     write_json(folder / "run.json", description | more | software())
 
 
-def _check_library(folder: Path, then: dict[str, Any], now: dict[str, Any]) -> None:
-    """A run ends with the components that it began with."""
-    if then and now and then.get("components_from") != now.get("components_from"):
-        raise DataError(
-            f"{folder}: the library's components are not those with which the run began, by their hash. "
-            "Nothing was changed: give another folder for a new run, or the library as it was"
-        )
-
-
 def readable(folder: Path) -> dict[str, Any]:
     """The description of a run that is to go on."""
     try:
@@ -321,48 +310,6 @@ def readable(folder: Path) -> dict[str, Any]:
             f"{error}. Remove this file and give the command that began the run again: it goes on from its "
             "checkpoint; one that was done is trained again, alone"
         ) from error
-
-
-def check_data(
-    folder: Path, then: dict[str, str] | None, now: dict[str, str] | None, done: bool = False
-) -> None:
-    """Nothing is mixed: a run ends with the data that it began with. Both: the fingerprint of each task."""
-    if then is None or now is None or list(then.items()) == list(now.items()):
-        return
-    changes = {
-        "has other data": [name for name in now if name in then and then[name] != now[name]],
-        "is new": [name for name in now if name not in then],
-        "is gone": [name for name in then if name not in now],
-    }
-    told = [f"task {_some(names)} {what}" for what, names in changes.items() if names]
-    began, order = "finished" if done else "began", "tasks are in another order"
-    raise DataError(
-        f"{folder}: the data is not what the run {began} with: {'; '.join(told) or order}. Nothing was "
-        "changed: give another folder for a new run, or the data as it was"
-    )
-
-
-def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(map(repr, names[:3]))
-    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"
-
-
-def _check_same(
-    folder: Path, description: dict[str, Any], wanted: dict[str, Any], learner: dict[str, Any] | None
-) -> None:
-    """A setting that is given now, and was the default then, is no difference."""
-    there, used = description["configuration"], description.get("learner")
-    differing = _differing(there, wanted)
-    if differing == ["settings"] and learner is not None and used is not None:
-        there, wanted = used, json.loads(json.dumps(learner))
-        differing = _differing(there, wanted)
-    if differing:
-        shown = ", ".join(f"{key}: {there.get(key)!r} there, {wanted.get(key)!r} now" for key in differing)
-        raise SettingError(f"{folder} holds a run with another configuration ({shown}); give another folder")
-
-
-def _differing(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
-    return sorted(key for key in {*one, *other} if one.get(key) != other.get(key))
 
 
 @functools.cache
@@ -414,36 +361,3 @@ def _commit() -> str | None:
         if done.returncode:
             return None
     return done.stdout.strip() or None
-
-
-@contextlib.contextmanager
-def only_one(folders: Sequence[Path]) -> Iterator[None]:
-    """One process at a time works in a folder."""
-    with contextlib.ExitStack() as locks:
-        for folder in folders:
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise SettingError(f"the output folder {folder} cannot be made: {error.strerror}") from error
-            try:
-                locks.enter_context(filelock.FileLock(folder / ".lock", timeout=LOOK))
-            except filelock.Timeout:
-                raise SettingError(
-                    f"{folder}: another process is working there; wait for it, or give another folder"
-                ) from None
-        yield
-
-
-def at_work(folder: Path) -> bool:
-    """Does a process hold the folder's lock?"""
-    if not (folder / ".lock").exists():
-        return False
-    lock = filelock.FileLock(folder / ".lock")
-    try:
-        lock.acquire(timeout=0)
-    except filelock.Timeout:
-        return True
-    except OSError as error:  # it cannot be written to: not by us, or, on a read-only disk, by nobody
-        return error.errno != errno.EROFS
-    lock.release()
-    return False

@@ -117,13 +117,18 @@ def preset_jobs(
     ]
 
 
-def quick(jobs: Iterable[Job], epochs: int | None = None) -> list[Job]:
-    """A version of a minute: few tasks, samples and epochs. It shows that all works, not how well."""
+def quick(jobs: Sequence[Job], epochs: int | None = None) -> list[Job]:
+    """A version of a minute or two: the first stream with its first options, few tasks, samples and epochs.
+
+    It shows that all works, not how well.
+    """
     from piaget.streams import stream_options
 
     small = {"tasks": 5, "train_size": 40}
     shortened = []
     for job in jobs:
+        if (job.stream, job.options) != (jobs[0].stream, jobs[0].options):
+            continue
         options = {key: value for key, value in small.items() if key in stream_options(job.stream)}
         settings = tuple((key, 2 if key == "adapt_every" else value) for key, value in job.settings)
         options |= dict(job.options)

@@ -28,8 +28,10 @@ from piaget.data.tasks import Stream, Task
 from piaget.errors import Diverged, LoadError, SettingError
 from piaget.lab import checkpoint, folder, kept
 from piaget.lab.folder import has_ended, seed_folders
+from piaget.lab.locks import only_one
 from piaget.lab.progress import PROBING, Plan, Standing, Tracker, duration, score
 from piaget.lab.row_file import RowFile
+from piaget.lab.unchanged import check_data
 from piaget.learner import Learner
 from piaget.method.description import to_json
 from piaget.scoring import probing
@@ -79,7 +81,7 @@ def run(
     ]
     runs = {member.seed: member for member in members}
     ended = all(map(has_ended, folders))  # then nothing is written: they may be read-only
-    with contextlib.nullcontext() if ended else folder.only_one(folders):
+    with contextlib.nullcontext() if ended else only_one(folders):
         for one in runs.values():
             learner = to_json(one.learner.settings)
             folder.begin(one.folder, configuration, one.seed, learner, one.data, data_dir=data_dir)
@@ -158,7 +160,7 @@ def _train(runs: Sequence[_Member], every: int | None, tell: Tell | None) -> Non
     loaded = checkpoint.load(place, learners, streams, paths)
     before, effects = loaded or (None, [[] for _ in runs])
     for one, data in zip(runs, before.data if before else [], strict=False):
-        folder.check_data(one.folder, data, one.data)
+        check_data(one.folder, data, one.data)
     plan = _plan(runs[0], every)
     tracker = Tracker(plan, before.done, before.seconds, before.measured) if before else Tracker(plan)
     files = [RowFile(path, before.rows[i] if before else None) for i, path in enumerate(paths)]

@@ -24,10 +24,12 @@ from piaget.lab.executors import Executor, Send, Work
 from piaget.lab.final_table import Line, escaped, lines, markdown
 from piaget.lab.folder import DIVERGED, DONE, RunFolder, has_ended, is_done, seed_folders
 from piaget.lab.jobs import Job
+from piaget.lab.locks import only_one
 from piaget.lab.making import make, make_learner, make_stream
 from piaget.lab.parts import NOTHING, Trusted, references
 from piaget.lab.progress import Standing
 from piaget.lab.runs import fingerprints, run
+from piaget.lab.unchanged import check_data
 from piaget.scoring.rows import Row
 
 ATTEMPTS = 3  # at a cohort whose worker dies (killed, out of memory)
@@ -108,7 +110,7 @@ def run_jobs(
     """
     if all(all_ended(job, out) for job in jobs):
         return {}
-    with folder.only_one([out]):
+    with only_one([out]):
         _check_data(jobs, out, trusted)
         with executor:
             before = plain.read_cohorts(out)
@@ -141,7 +143,7 @@ def _check_data(jobs: Sequence[Job], out: Path, trusted: Trusted) -> None:
                 del left[_data_of(job.configuration)]
                 stream = make_stream(job.configuration, begun.seed, job.data_dir, trusted)
                 then, done = begun.description["data"], is_done(begun.path)
-                folder.check_data(begun.path, then, fingerprints(stream), done)
+                check_data(begun.path, then, fingerprints(stream), done)
 
 
 def _data_of(configuration: Mapping[str, Any]) -> str:
@@ -178,7 +180,7 @@ def _record(job: Job, out: Path, error: str) -> None:
     """A run that failed before it began, or with its worker, could not record that itself."""
     for path, seed in zip(seed_folders(job.folder(out), job.seeds), job.seeds, strict=True):
         # Where somebody else works, or where there is another run, nothing is written.
-        with contextlib.suppress(PiagetError), folder.only_one([path]):
+        with contextlib.suppress(PiagetError), only_one([path]):
             folder.begin(path, job.configuration, seed)
             if folder.read_description(path)["status"] not in ("failed", DONE, DIVERGED):
                 folder.note(path, status="failed", error=error)

@@ -27,6 +27,7 @@ from piaget.knowledge.storage import holds_prior, remove_leftovers
 from piaget.lab import folder
 from piaget.lab.configuration import Configuration
 from piaget.lab.folder import DONE, RunFolder, has_ended, seed_folders
+from piaget.lab.locks import only_one
 from piaget.lab.making import make_stream
 from piaget.lab.parts import NOTHING, Trusted
 from piaget.lab.row_file import HEADER, Extent, as_csv
@@ -59,7 +60,7 @@ def run(
     folders = seed_folders(out, seeds)
     for seed, stream, place in zip(seeds, streams, folders, strict=True):
         ended = has_ended(place)
-        with contextlib.nullcontext() if ended else folder.only_one([place]):
+        with contextlib.nullcontext() if ended else only_one([place]):
             begun: dict[str, Any] = {"data_dir": data_dir, "columns": getattr(stream, "columns", None)}
             gone = _forgotten(place)
             data = {name: mark for name, mark in fingerprints(stream).items() if name not in gone}
@@ -166,8 +167,12 @@ def opened(path: Path) -> tuple[RunFolder, PriorLearner]:
 def learn(path: Path, table: Path, again: bool = False) -> tuple[list[Arrival], Path]:
     """A later table; what it brought of each group, and the run's folder."""
     run, _ = opened(path)
+<<<<<<< HEAD
     with folder.only_one([run.path]):
         _finish(run.path)
+=======
+    with only_one([run.path]):
+>>>>>>> main
         run, learner = opened(run.path)
         columns = run.description.get("columns")
         arrivals = learn_table(learner, table, again=again, columns=columns)
@@ -186,8 +191,12 @@ def forget(path: Path, groups: Sequence[str]) -> tuple[Path, list[str]]:
     """Groups as if they had never been learned; the run's folder, and each of the groups once. Those that
     were forgotten before are noted: a command that was broken off may be given again."""
     one, _ = opened(path)
+<<<<<<< HEAD
     with folder.only_one([one.path]):
         _finish(one.path)
+=======
+    with only_one([one.path]):
+>>>>>>> main
         one, learner = opened(one.path)
         groups, before = list(dict.fromkeys(groups)), _forgotten(one.path)
         gone = [group for group in groups if group in before and group not in learner.tasks]

@@ -11,10 +11,11 @@ import numpy as np
 import torch
 
 from piaget.data.tasks import Task
-from piaget.errors import DataError, PiagetError
-from piaget.lab.folder import check_data
+from piaget.errors import DataError, LoadError, PiagetError
 from piaget.lab.making import make_stream
+from piaget.lab.parts import references
 from piaget.lab.runs import fingerprints
+from piaget.lab.unchanged import check_data
 from piaget.learner import Learner
 from piaget.method.components import Dense
 from piaget.method.encoders import LinearDecoder, LinearEncoder
@@ -39,6 +40,12 @@ class OpenedRun:
 
 def open_run(run: ReportedRun, data_dir: str | None) -> OpenedRun:
     """A finished run with its learner, and those of its tasks that the learner knows."""
+    if code := references(run.configuration):
+        named = ", ".join(f"{role} {reference}" for role, reference in code.items())
+        raise LoadError(
+            f"it was trained with code of your own ({named}), and a report imports none; all other figures "
+            "and tables have the run. In Python, piaget.scoring.probing tells the same (docs/explorer.md)"
+        )
     learner = Learner.load(run.disk.saved_learner())
     stream = make_stream(run.configuration, run.seed, data_dir or run.description.get("data_dir"))
     check_data(run.folder, run.description.get("data"), fingerprints(stream), run.done)

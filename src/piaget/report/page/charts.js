@@ -116,6 +116,12 @@ class Chart {
     return this.add("text", { x, y, class: className }, fit(text, width));
   }
 
+  /** The name of a row, above it, in a strip of 20 pixels from `y` that no line of the chart goes through. */
+  nameAbove(y, name) {
+    this.add("rect", { class: "clear", x: 0, y, width: this.width, height: 20 });
+    this.text(this.left, y + 15, name, "name", this.width - this.left);
+  }
+
   xAxis(domain, label, { least = 0, marks = ticks(domain, (this.right - this.left) / 70, least) } = {}) {
     this.x = scale(domain, [this.left, this.right]);
     for (const { value, text } of marks) {

@@ -38,13 +38,11 @@ function performanceGroups(mode, score) {
 const endsOf = ({ mean: middle, error }) =>
   (known(middle) ? [middle - (error ?? 0), middle + (error ?? 0)] : []);
 
-/** A line at the accuracy of the most frequent class; far from all dots, it is told at the edge instead. */
-function drawMajority(chart, [low, high], majority, digits) {
-  const text = `most frequent class alone: ${format(majority, digits)}`;
-  if (majority >= low && majority <= high) {
+/** A line at the accuracy of the most frequent class; far from all dots, `text` tells it at the edge instead. */
+function drawMajority(chart, near, majority, text, low) {
+  if (near) {
     const x = chart.x(majority);
     chart.add("line", { class: "line majority", x1: x, x2: x, y1: chart.top, y2: chart.bottom });
-    chart.target(x, chart.top + 4, text);
   } else {
     const below = majority < low;
     chart.text(below ? chart.left : chart.right, chart.top - 6, below ? `◂ ${text}` : `${text} ▸`,
@@ -72,12 +70,14 @@ function performancePanel({ title, unit, digits, sign, lines, majority }, width)
   const near = known(majority) && majority > low - 0.5 * (high - low) && majority < high + 0.5 * (high - low);
   const domain = near ? extent([...ends, majority]) : extent(ends);
   chart.xAxis(domain, unit);
+  const alone = `most frequent class alone: ${format(majority, digits)}`;
+  if (known(majority)) drawMajority(chart, near, majority, alone, low); // beneath names and dots
   [...best, ...lines.filter((line) => !best.includes(line))].forEach(({ m, final, forward, paper }, i) => {
     const top = chart.top + i * row;
     const y = top + (narrow ? 34 : 16);
-    if (i) chart.add("line", { class: "grid", x1: 0, x2: chart.right, y1: top, y2: top });
-    if (narrow) chart.text(left, top + 14, labelOf(m), "name", width - left);
+    if (narrow) chart.nameAbove(top, labelOf(m));
     else chart.text(left - 8, y + 6, labelOf(m), "name end", left - 8);
+    if (i) chart.add("line", { class: "grid", x1: 0, x2: chart.right, y1: top, y2: top });
     const name = narrow ? { x: 0, y: top + 2, width, height: 16 } : { x: 0, y: top + 6, width: left - 8, height: 24 };
     chart.target(name.x + 4, y, `${labelOf(m)}\n${report.methods[m].words}`, name);
     const dot = (value, what, at, mark, look, size) => {
@@ -92,7 +92,7 @@ function performancePanel({ title, unit, digits, sign, lines, majority }, width)
     dot(forward, "forward", y + 11, CIRCLE, `${methodClass(m)} hollow`, 0.75);
     dot(final, "final", y + 2, CIRCLE, methodClass(m), 1.2);
   });
-  if (known(majority)) drawMajority(chart, domain, majority, digits);
+  if (near) chart.target(chart.x(majority), chart.bottom - 4, alone);
   return panel(title, chart.node);
 }
 

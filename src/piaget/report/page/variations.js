@@ -24,7 +24,7 @@ function variationPanel({ s, lines }, width) {
   chart.add("line", { class: "zero", x1: chart.x(0), x2: chart.x(0), y1: chart.top, y2: chart.bottom });
   lines.forEach((line, i) => {
     const y = chart.top + i * row + (narrow ? 30 : 13);
-    if (narrow) chart.text(left, y - 14, nameOf(line), "name", width - left);
+    if (narrow) chart.nameAbove(y - 30, nameOf(line));
     else chart.text(left - 8, y + 4, nameOf(line), "name end", left - 8);
     const [low, high, x] = [line.low, line.high, line.difference].map(chart.x);
     chart.add("path", { class: "whisker", d: `M${low} ${y}H${high}M${low} ${y - 3}v6M${high} ${y - 3}v6` });

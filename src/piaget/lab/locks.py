@@ -1,0 +1,47 @@
+"""One process at a time works in a run's folder."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import filelock
+
+from piaget.errors import SettingError
+
+LOOK = 0.5  # seconds: `piaget status` holds a lock for a moment, to see whether it is free
+
+
+@contextlib.contextmanager
+def only_one(folders: Sequence[Path]) -> Iterator[None]:
+    """One process at a time works in a folder."""
+    with contextlib.ExitStack() as locks:
+        for folder in folders:
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise SettingError(f"the output folder {folder} cannot be made: {error.strerror}") from error
+            try:
+                locks.enter_context(filelock.FileLock(folder / ".lock", timeout=LOOK))
+            except filelock.Timeout:
+                raise SettingError(
+                    f"{folder}: another process is working there; wait for it, or give another folder"
+                ) from None
+        yield
+
+
+def at_work(folder: Path) -> bool:
+    """Does a process hold the folder's lock?"""
+    if not (folder / ".lock").exists():
+        return False
+    lock = filelock.FileLock(folder / ".lock")
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        return True
+    except OSError as error:  # it cannot be written to: not by us, or, on a read-only disk, by nobody
+        return error.errno != errno.EROFS
+    lock.release()
+    return False
