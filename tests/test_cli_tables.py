@@ -14,6 +14,7 @@ from piaget.cli import main
 from piaget.errors import DataNote
 from piaget.lab import folder as run_folder, table_runs
 from piaget.lab.folder import RunFolder
+from piaget.lab.locks import only_one
 from piaget.streams import from_table
 from piaget.streams.table_predictions import predict_table
 from tests.commands import command, said, words
@@ -311,7 +312,7 @@ def test_killed_at_every_change_of_a_file(tmp_path, change):
 
 def test_one_process_at_a_time_changes_a_folder(place, tmp_path, capsys):
     out = place / "out" / "seed-0"
-    with run_folder.only_one([out]):
+    with only_one([out]):
         told = said(capsys, "forget", out, "site 3")
     assert (told.code, "another process is working there" in told.err) == (2, True)
     assert "site 3" in piaget.PriorLearner.load(RunFolder(out).saved_learner()).tasks

@@ -167,12 +167,8 @@ def opened(path: Path) -> tuple[RunFolder, PriorLearner]:
 def learn(path: Path, table: Path, again: bool = False) -> tuple[list[Arrival], Path]:
     """A later table; what it brought of each group, and the run's folder."""
     run, _ = opened(path)
-<<<<<<< HEAD
-    with folder.only_one([run.path]):
-        _finish(run.path)
-=======
     with only_one([run.path]):
->>>>>>> main
+        _finish(run.path)
         run, learner = opened(run.path)
         columns = run.description.get("columns")
         arrivals = learn_table(learner, table, again=again, columns=columns)
@@ -191,12 +187,8 @@ def forget(path: Path, groups: Sequence[str]) -> tuple[Path, list[str]]:
     """Groups as if they had never been learned; the run's folder, and each of the groups once. Those that
     were forgotten before are noted: a command that was broken off may be given again."""
     one, _ = opened(path)
-<<<<<<< HEAD
-    with folder.only_one([one.path]):
-        _finish(one.path)
-=======
     with only_one([one.path]):
->>>>>>> main
+        _finish(one.path)
         one, learner = opened(one.path)
         groups, before = list(dict.fromkeys(groups)), _forgotten(one.path)
         gone = [group for group in groups if group in before and group not in learner.tasks]
