@@ -13,7 +13,8 @@ from piaget import prior
 from piaget.errors import SettingError, TaskError, UnknownTaskError
 from piaget.prior.boosting import FOLDS, ClassLoss, Loss, boost
 from piaget.prior.correcting import FAR, tempered, told
-from piaget.prior.labels import expand, log_likelihood
+from piaget.prior.gaussian import infer, task_posterior
+from piaget.prior.labels import contrasts, expand, log_likelihood
 from piaget.prior.many import learn_many
 from piaget.prior.records import record_of, standardised
 
@@ -470,3 +471,50 @@ def test_rows_far_beyond_the_usual_weigh_less_in_trees():
     slip = {**data, "t1": (x, torch.cat([y[:1] + 3000, y[1:]]))}
     for each in (data, slip):  # one such row does not keep trees from being learned
         assert prior.settled(learned(each, "regression")).correction is not None
+
+
+def test_contrasts_of_classes():
+    """Orthogonal, of length 1, and with a sum of 0: nothing but differences between classes, and all of
+    them; slope and curvature against automatic differentiation."""
+    for outputs in (2, 3, 9):
+        V = contrasts(outputs)
+        torch.testing.assert_close(V @ V.mT, torch.eye(outputs, dtype=torch.float64))
+        torch.testing.assert_close(V.sum(1), torch.zeros(outputs, dtype=torch.float64))
+    drawn = torch.Generator().manual_seed(0)
+    features = torch.randn(1, 7, 3, generator=drawn).double()
+    y = torch.arange(7)[None] % 4
+
+    def value(w):
+        return log_likelihood(features, y, None, w).sum()
+
+    for w in (torch.zeros(1, 3, 3).double(), torch.randn(1, 3, 3, generator=drawn).double()):
+        term = expand(features, y, None, w)
+        torch.testing.assert_close(term.at(w).sum(), value(w))
+        slope = term.linear - (term.precision @ w.unsqueeze(-1))[..., 0]
+        torch.testing.assert_close(slope, torch.autograd.functional.jacobian(value, w))
+        curvature = -torch.autograd.functional.hessian(value, w)[0, :, :, 0]  # (C, d, C, d)
+        for c in range(3):
+            torch.testing.assert_close(term.precision[0, c], curvature[c, :, c])
+        between = [curvature[a, :, b] for a in range(3) for b in range(3) if a != b]
+        if not w.any():  # all classes equally likely: nothing is left out
+            assert max(float(part.abs().max()) for part in between) < 1e-12
+
+
+@pytest.mark.parametrize(("spread", "error"), [(0.3, 0.1), (1.0, 0.5)])
+def test_evidence_of_classes_by_draws(spread, error):
+    """One task, four classes with weights of their own, all drawn: p(y) as a mean over draws of weights.
+    The wider the prior, the less its product with the likelihood is a Gaussian."""
+    drawn = torch.Generator().manual_seed(0)
+    features = torch.cat([torch.ones(20, 1), torch.randn(20, 2, generator=drawn)], 1).double()
+    y = torch.arange(20) % 4
+    weights = spread * torch.randn(200_000, 4, 3, generator=drawn).double()
+    logits = torch.einsum("ni,sci->snc", features, weights)
+    logs = logits.log_softmax(-1)[:, torch.arange(20), y].sum(1)
+    exact = float(logs.logsumexp(0)) - math.log(len(logs))
+    root, width = spread * torch.eye(3).double(), torch.zeros(3).double()
+    w = torch.zeros(1, 3, 3).double()
+    for _ in range(20):
+        terms = expand(features[None], y[None], None, w)
+        found = infer(terms, root, width)
+        w = task_posterior(terms, root, found.mu, found.messages).mean
+    assert float(found.evidence) == pytest.approx(exact, abs=error)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from piaget.data.tasks import Task
+from piaget.prior.labels import contrasts
 from piaget.prior_answers import named_scores
 from piaget.prior_learner import LEARNED, PriorLearner
 from piaget.scoring.answer_scores import Answers, Bin, ClassScores, calibration_error, coverage, reliability
@@ -150,7 +151,7 @@ def columns_of(learner: PriorLearner) -> list[dict[str, Any]]:
     known, encoding = learner.known, learner.encoding()
     inputs = torch.Size(learner.common.input_shape).numel()
     names = encoding.inputs if encoding is not None else [f"input {i}" for i in range(inputs)]
-    weights = known.posteriors.mean[..., 1:]  # (T, C, inputs)
+    weights = contrasts(known.form.outputs).mT @ known.posteriors.mean[..., 1:]  # (T, K, inputs)
     common = weights.mean(0).square().mean(0).sqrt()
     signed = weights.mean((0, 1)) if weights.shape[1] == 1 else common
     differ = weights.std(0, correction=0).square().mean(0).sqrt()

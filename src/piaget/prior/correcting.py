@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from piaget.prior.boosting import FOLDS, ClassLoss, Loss, boost
-from piaget.prior.gaussian import Quadratic, infer, task_posterior
+from piaget.prior.gaussian import Posterior, Quadratic, infer, task_posterior
 from piaget.prior.knowledge import Knowledge
-from piaget.prior.labels import expand
+from piaget.prior.labels import by_class, expand
 from piaget.prior.likelihoods import LabelTerms
 
 LEAST_ROWS, MOST_ROWS = 200, 20_000  # that trees are learned from
@@ -60,7 +60,7 @@ def told(known: Knowledge) -> Told:
     features = [frame.features(record.x) for record in records]
     y = [frame.targets(record.y) for record in records]
     folds = [(torch.arange(len(one)) + number) % FOLDS for number, one in enumerate(y)]
-    out = [torch.zeros(len(one), known.form.outputs, dtype=torch.float64) for one in y]
+    out = [torch.zeros(len(one), known.form.columns, dtype=torch.float64) for one in y]
     level = [torch.zeros_like(one) for one in out]
     for k in range(FOLDS):
         left = [part.clone() for part in terms]
@@ -72,12 +72,12 @@ def told(known: Knowledge) -> Told:
         found = infer(Quadratic(*left), root, known.components.width)
         belief = task_posterior(Quadratic(*left), root, found.mu, found.messages)
         for t, rows in enumerate(folds):
-            some = features[t][rows == k]
-            said = some @ belief.mean[t].mT
+            some, task = features[t][rows == k], by_class(Posterior(*(part[t] for part in belief)))
+            said = some @ task.mean.mT
             if known.form.classes:
-                said = moderated(said, spread_of(some, belief.covariance[t]))
+                said = moderated(said, spread_of(some, task.covariance))
             out[t][rows == k] = said.clamp(*known.reach)
-            level[t][rows == k] = belief.mean[t][:, 0]
+            level[t][rows == k] = task.mean[:, 0]
     weight = [torch.full((len(one),), math.exp(-noise)) for one, noise in zip(y, noises, strict=True)]
     return Told(
         torch.cat([record.x for record in records]).double(), *map(torch.cat, (y, out, level, weight, folds))

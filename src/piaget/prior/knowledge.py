@@ -19,6 +19,7 @@ from piaget.prior.boosting import Correction
 from piaget.prior.evidence import Components, Scales, components_of
 from piaget.prior.features import Frame, Standard
 from piaget.prior.gaussian import Inference, Posterior, infer, task_posterior
+from piaget.prior.labels import by_class, contrasts
 from piaget.prior.likelihoods import Likelihoods, Noise, label_terms, value_terms
 from piaget.prior.records import Labels, Record, added, standardised
 
@@ -31,7 +32,7 @@ class Form:
 
     >>> from piaget import prior
     >>> prior.Form("multiclass", 5).outputs
-    5
+    4
     """
 
     kind: Kind
@@ -48,7 +49,12 @@ class Form:
 
     @property
     def outputs(self) -> int:
-        """Columns of weights: one, or one a class."""
+        """Columns of weights: one, or, of several classes, one less than these (`labels.contrasts`)."""
+        return max(self.classes - 1, 1)
+
+    @property
+    def columns(self) -> int:
+        """Columns of answers: one, or one a class."""
         return self.classes if self.classes > 2 else 1
 
 
@@ -162,19 +168,21 @@ class Knowledge:
         return low - BEYOND * (high - low), high + BEYOND * (high - low)
 
     def posterior(self, task: str | None) -> Posterior:
-        """Of one task's weights: (C, d), (C, d, d). None: of a task that is not known."""
+        """Of one task's weights, of several classes those of each: (K, d), (K, d, d). None: of a task that
+        is not known."""
         if task is not None:
             number = self.tasks.index(task)
-            return Posterior(*(part[number] for part in self.posteriors))
+            return by_class(Posterior(*(part[number] for part in self.posteriors)))
         mu, root = self.inference.mu, self.components.root
-        return Posterior(mu.mean, mu.covariance + root @ root.mT)
+        return by_class(Posterior(mu.mean, mu.covariance + root @ root.mT))
 
     def coordinates(self) -> dict[str, Tensor]:
-        """Each task's psi, its place along the directions that tasks share: {task: (C, k)}, expected
-        values."""
+        """Each task's psi, its place along the directions that tasks share: {task: (K, k)}, expected
+        values; of several classes, one of each."""
         found = self.inference
         miss = found.messages.linear - (found.messages.precision @ found.mu.mean.unsqueeze(-1))[..., 0]
-        return dict(zip(self.records, miss @ self.components.phi, strict=True))
+        psi = contrasts(self.form.outputs).mT @ miss @ self.components.phi
+        return dict(zip(self.records, psi, strict=True))
 
 
 def begin(kind: Kind, classes: int = 0, **settings: Any) -> Knowledge:

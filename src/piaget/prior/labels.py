@@ -1,23 +1,45 @@
 """The likelihood of labels, and Laplace's approximation of it: for one logit (two classes) or softmax.
 
-With several classes, each has weights of its own, and the curvature between classes is left out; what is
-left is scaled so that it is right where all classes are equally likely. The mode does not depend on that.
+Of K > 2 classes, only differences between logits matter. So weights are those of C = K - 1 contrasts
+between classes, orthogonal and of length 1: as weights of all classes have one prior, so have theirs. Where
+all classes are equally likely, contrasts have no curvature in common; elsewhere, what they have is left
+out. The mode does not depend on that. (With weights of K classes, the one combination of which labels say
+nothing would be counted as if it were known: a task's own weights would seem too dear, and shrink.)
 
-Batches: features (T, n, d), labels y (T, n), mask (T, n) or None, weights w (T, C, d).
+Batches: features (T, n, d), labels y (T, n), mask (T, n) or None, weights w (T, C, d); two classes: C = 1.
 """
 
 from __future__ import annotations
+
+import functools
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from piaget.prior.gaussian import Quadratic
+from piaget.prior.gaussian import Posterior, Quadratic
+
+
+@functools.cache
+def contrasts(outputs: int) -> Tensor:
+    """(C, K): each class against the mean of those before it. One output is the only class's own."""
+    if outputs == 1:
+        return torch.ones(1, 1, dtype=torch.float64)
+    number = torch.arange(1, outputs + 1, dtype=torch.float64)[:, None]
+    class_number = torch.arange(outputs + 1)
+    rows = torch.where(class_number < number, 1.0, torch.where(class_number == number, -number, 0.0))
+    return rows / (number * (number + 1)).sqrt()
+
+
+def by_class(belief: Posterior) -> Posterior:
+    """Of classes' weights (K, d), (K, d, d), from that of contrasts' (C, d), (C, d, d)."""
+    V = contrasts(len(belief.mean))
+    return Posterior(V.mT @ belief.mean, torch.einsum("ck,cij->kij", V.square(), belief.covariance))
 
 
 def log_likelihood(features: Tensor, y: Tensor, mask: Tensor | None, w: Tensor) -> Tensor:
     """(T,)"""
-    logits = features @ w.mT  # (T, n, C)
+    logits = features @ w.mT @ contrasts(w.shape[1])  # (T, n, K)
     if w.shape[1] == 1:
         rows = functional.logsigmoid(torch.where(y == 1, logits[..., 0], -logits[..., 0]))
     else:
@@ -26,17 +48,17 @@ def log_likelihood(features: Tensor, y: Tensor, mask: Tensor | None, w: Tensor) 
 
 
 def chances(logits: Tensor) -> Tensor:
-    """(..., C) logits -> (..., C) probabilities; with one output, of class 1."""
+    """(..., K) logits -> (..., K) probabilities; with one logit, of class 1."""
     return logits.sigmoid() if logits.shape[-1] == 1 else logits.softmax(-1)
 
 
-def misses(logits: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """What is right minus what is expected, and the curvature, of each row and output: (..., n, C)."""
-    p = chances(logits)
+def misses(outputs: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """The slope and the curvature of each row's log-likelihood with its outputs (..., n, C), both alike."""
+    V = contrasts(outputs.shape[-1])
+    p = chances(outputs @ V)
     classes = p.shape[-1]
     right = y.unsqueeze(-1) == (1 if classes == 1 else torch.arange(classes))
-    between = 1.0 if classes == 1 else classes / (classes - 1)
-    return right.to(p) - p, between * p * (1 - p)
+    return (right.to(p) - p) @ V.mT, p @ V.square().mT - (p @ V.mT).square()
 
 
 def expand(features: Tensor, y: Tensor, mask: Tensor | None, w: Tensor) -> Quadratic:

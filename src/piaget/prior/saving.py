@@ -170,7 +170,8 @@ def check(known: Knowledge) -> None:
     if not all(abs(level) <= MOST_NOISE for level in levels):
         raise ValueError(f"logarithms of noise {levels[:5]}; expected {-MOST_NOISE} to {MOST_NOISE}")
     if known.correction is not None:
-        _check_correction(known.correction, inputs + 2 * outputs, outputs)
+        columns = known.form.columns
+        _check_correction(known.correction, inputs + 2 * columns, columns)
 
 
 def _check_counts(name: str, counts: Tensor, classes: int) -> None:
