@@ -101,7 +101,10 @@ def test_a_story_of_months(tmp_path, capsys):
     assert forgotten.out == f"{out}/seed-0: forgotten site 3; 13 groups left\n"
     for file in (out / "seed-0" / "learner").iterdir():
         assert b"site 3" not in file.read_bytes()
-    assert said(capsys, "forget", out, "site 3").code == 2
+    again = said(capsys, "forget", out, "site 3")
+    assert again.code == 0
+    assert "forgotten before: 'site 3'" in again.err
+    assert said(capsys, "forget", out, "site 999").code == 2
     shown = said(capsys, *january(tmp_path), "--out", out)
     assert shown.code == 0, shown.err  # the same command still shows the scores
     assert said(capsys, "resume", out, "--quiet").code == 0

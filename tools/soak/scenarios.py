@@ -34,6 +34,7 @@ ALL = (
         "dynamic, soft gating, ewc",
         f"run digits {SMALL} --structure soft-gating --algorithm dynamic --adaptation ewc",
     ),
+    Scenario("recommended, er", f"run digits {SMALL} --algorithm recommended"),
     Scenario(
         "dynamic, scaled ordering, mcnemar, er",
         f"run digits {SMALL} --structure soft-ordering-scaled --expansion mcnemar --set expansion.level=0.5",

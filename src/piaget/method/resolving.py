@@ -69,7 +69,7 @@ def resolve(
 ) -> Settings:
     """Fills in the paper's values for what is not chosen, and checks that all fits together."""
     chosen = check_settings(choices)
-    if algorithm == "recommended":
+    if isinstance(algorithm, str) and algorithm == "recommended":
         chosen = RECOMMENDED | chosen
         structure = RECOMMENDED_STRUCTURES.get(structure, structure)  # type: ignore[arg-type]
     numbers = {name: chosen.pop(name) for name in NUMBERS_OF_PARTS if name in chosen}

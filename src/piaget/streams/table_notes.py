@@ -75,7 +75,8 @@ def note_outliers(columns: Iterable[str], frame: Any) -> None:
             note(
                 f"column {name!r} holds {worst}, and nine of ten values lie within {low:g} and {high:g} "
                 f"({rows} of {len(frame)} training rows are far away): scaled together with it, all others "
-                "look alike. Mend such rows or leave them out; if they are right, give the column's logarithm"
+                "look alike. Mend such rows or leave them out; if they are right, give the column otherwise, "
+                "as a logarithm or a rank"
             )
 
 
