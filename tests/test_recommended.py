@@ -6,12 +6,17 @@ from typing import Any
 import pytest
 
 import piaget
-from piaget.method.resolving import RECOMMENDED
 from piaget.paper.names import COMPARED, Method, goes_together, in_words
 from tests.commands import said, words
 from tests.test_extending import SMALL
 
-SPELT_OUT = {"structure": "soft-ordering-scaled", **RECOMMENDED}
+SPELT_OUT: dict[str, Any] = {
+    "structure": "soft-ordering-scaled",
+    "rate_schedule": "cosine",
+    "learning_rate": 3e-3,
+    "acceptance": "validated",
+    "expansion": "mcnemar",
+}
 
 
 def test_it_is_dynamic_with_its_parts_chosen():

@@ -48,7 +48,7 @@ class Learner(Asking):
     adaptation: "nft", "er", "er-diluted", "der++", "a-gem", "ewc", "ewc-merged", "fm", or an `Adaptation`:
     `Replay(size=5)`, say
     algorithm: "dynamic", "compositional", "joint", or an `Algorithm`; "recommended", dynamic with parts that
-    the paper does not have (docs/methods.md); or a baseline: "no-components" (one
+    the paper does not have (docs/recommended.md); or a baseline: "no-components" (one
     network), "no-components-frozen" (in which what is a past task's own stays as it is), "alone" (each task
     from scratch)
     settings: `width=128`, `epochs=50`, `encoder="fixed"`, ...: all that `piaget.method.choices.Choices` lists

@@ -28,7 +28,7 @@ CHOICES = {
     },
     "algorithms": {
         "dynamic": "assimilation, adaptation, and expansion by component dropout",
-        "recommended": "the same with parts that the paper does not have: docs/methods.md",
+        "recommended": "the same with parts that the paper does not have: docs/recommended.md",
         "compositional": "assimilation, then adaptation",
         "joint": "structure and components learn together",
         "no-components": "a single network for all tasks, all of which learns in every epoch",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from piaget.data.plain import shown
 from piaget.errors import SettingError
@@ -32,14 +32,27 @@ BASELINES: dict[str, Structure] = {
     "no-components-frozen": Monolithic(),
     "alone": Alone(),
 }
-# What the algorithm "recommended" has instead of the paper's, where nothing else is chosen (docs/methods.md).
-RECOMMENDED: dict[str, Any] = {
-    "rate_schedule": "cosine",
-    "learning_rate": 3e-3,
-    "acceptance": "validated",
-    "expansion": "mcnemar",
+
+
+class Defaults(NamedTuple):
+    """What an algorithm has where nothing else is chosen."""
+
+    choices: Mapping[str, Any] = {}
+    structures: Mapping[str, str] = {}  # what a name stands for
+
+
+# Of algorithms whose defaults are not the paper's (docs/recommended.md).
+DEFAULTS = {
+    "recommended": Defaults(
+        {
+            "rate_schedule": "cosine",
+            "learning_rate": 3e-3,
+            "acceptance": "validated",
+            "expansion": "mcnemar",
+        },
+        {"soft-ordering": "soft-ordering-scaled", "soft-gating": "soft-gating-scaled"},
+    )
 }
-RECOMMENDED_STRUCTURES = {name: f"{name}-scaled" for name in ("soft-ordering", "soft-gating")}
 
 
 def named_algorithm(name: str, epochs: int, adapt_every: int | None = None) -> Algorithm:
@@ -68,10 +81,10 @@ def resolve(
     choices: Mapping[str, Any],  # see choices.py
 ) -> Settings:
     """Fills in the paper's values for what is not chosen, and checks that all fits together."""
-    chosen = check_settings(choices)
-    if isinstance(algorithm, str) and algorithm == "recommended":
-        chosen = RECOMMENDED | chosen
-        structure = RECOMMENDED_STRUCTURES.get(structure, structure)  # type: ignore[arg-type]
+    defaults = DEFAULTS.get(algorithm, Defaults()) if isinstance(algorithm, str) else Defaults()
+    chosen = {**defaults.choices, **check_settings(choices)}
+    if isinstance(structure, str):
+        structure = defaults.structures.get(structure, structure)
     numbers = {name: chosen.pop(name) for name in NUMBERS_OF_PARTS if name in chosen}
     parts = _method(structure, adaptation, algorithm, chosen)
     components = parts["components"]
