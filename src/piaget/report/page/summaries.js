@@ -53,11 +53,12 @@ const MOST_BANDS = 3; // more of them hide each other
 
 function summaryOfTasks(panels, s, lines, { xLabel, yLabel, note, points }) {
   const digits = digitsOf(s);
-  const all = lines.map(({ m, runs }) => ({ m, summed: points(afterwards(runs)) }));
+  const all = lines.map(({ m, runs }) => ({ m, summed: points(afterwards(runs)) })).filter(({ summed }) => summed.length);
+  if (!all.length) return null;
   const width = columnsFor(panels, 1, 300);
   const chart = new Chart(
     `${streamName(s)}, ${yLabel(s)} by ${xLabel}: ` + all.map(({ m, summed }) =>
-      `${labelOf(m)} from ${format(summed[0].mean, digits)} to ${format(summed.at(-1)?.mean, digits)}`).join("; "),
+      `${labelOf(m)} from ${format(summed[0].mean, digits)} to ${format(summed[summed.length - 1].mean, digits)}`).join("; "),
     { width, height: 320, left: 48, right: 14, top: 22, bottom: 40 });
   const banded = all.length <= MOST_BANDS;
   const each = all.flatMap(({ summed }) => summed);
