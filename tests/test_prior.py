@@ -516,5 +516,5 @@ def test_evidence_of_classes_by_draws(spread, error):
     for _ in range(20):
         terms = expand(features[None], y[None], None, w)
         found = infer(terms, root, width)
-        w = task_posterior(terms, root, found.mu, found.messages).mean
+        w = task_posterior(terms, root, found.mu).mean
     assert float(found.evidence) == pytest.approx(exact, abs=error)

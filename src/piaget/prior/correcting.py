@@ -70,7 +70,7 @@ def told(known: Knowledge) -> Told:
                 part[t] -= less
         root = known.components.root
         found = infer(Quadratic(*left), root, known.components.width)
-        belief = task_posterior(Quadratic(*left), root, found.mu, found.messages)
+        belief = task_posterior(Quadratic(*left), root, found.mu)
         for t, rows in enumerate(folds):
             some, task = features[t][rows == k], by_class(Posterior(*(part[t] for part in belief)))
             said = some @ task.mean.mT

@@ -25,7 +25,8 @@ from piaget.prior.likelihoods import Likelihoods
 
 WIDE = 3.0  # deviation of the logarithms of scales
 COMMON, SPREAD = (0.0, math.log(0.1)), (math.log(0.1), math.log(0.02))  # expected, of the blocks
-TURNS, STEPS, CLOSE = 8, 15, 1e-2  # of components and likelihoods; of L-BFGS in a turn; when it has converged
+TURNS, STEPS = 8, 15  # of components and likelihoods; of L-BFGS in a turn
+CLOSE, SMALL = 1e-2, 0.02  # when it has converged: how much likelihoods still change, and the evidence gains
 MOST_DIRECTIONS = 12
 
 
@@ -81,8 +82,8 @@ def height(scales: Scales, likelihoods: Likelihoods, blocks: Tensor) -> tuple[Te
     parts = components_of(scales, blocks)
     found = infer(likelihoods.terms, parts.root, parts.width)
     slope = slopes(found)
-    by_own = slope.sigma.diagonal() * parts.own
-    by_phi = 2 * slope.sigma @ parts.phi
+    by_own = slope.diagonal() * parts.own
+    by_phi = 2 * slope.times(parts.phi)
     by_block = torch.zeros_like(scales.spread)
     first = first_scales(blocks)
     off = Scales(
@@ -126,12 +127,17 @@ class Fit(NamedTuple):
 
 
 def fit(
-    scales: Scales, likelihoods: Likelihoods, blocks: Tensor, turns: int = TURNS, steps: int = STEPS
+    scales: Scales,
+    likelihoods: Likelihoods,
+    blocks: Tensor,
+    turns: int = TURNS,
+    steps: int = STEPS,
+    to_beat: float = -math.inf,
 ) -> Fit:
-    """With as many directions as there are: components and likelihoods by turns."""
-    value, found = torch.tensor(-math.inf), None
-    for _ in range(turns):
-        before = value
+    """With as many directions as there are: components and likelihoods by turns. Given up where further
+    turns, were each to gain as much as the last one, would not lead to a worth `to_beat`."""
+    highest = -math.inf
+    for left in reversed(range(turns)):
 
         def objective(
             flat: Tensor, like: Scales = scales, given: Likelihoods = likelihoods
@@ -146,17 +152,18 @@ def fit(
         parts = components_of(scales, blocks)
         likelihoods, change = likelihoods.refreshed(parts.root, parts.width)
         value, _, found = height(scales, likelihoods, blocks)
-        if change < CLOSE and abs(float(value - before)) < 0.02:
+        gain, worth = float(value) - highest, float(value) - occam(scales, found, blocks)
+        if (change < CLOSE and gain < SMALL) or worth + left * max(gain, 0) < to_beat:
             break
-    assert found is not None
-    return Fit(scales, likelihoods, float(value) - occam(scales, found, blocks))
+        highest = max(highest, float(value))
+    return Fit(scales, likelihoods, worth)
 
 
 def grown(best: Fit, blocks: Tensor, patience: int = 1) -> Fit:
     """Directions are added as long as that is worth it: each begins where the evidence rises most."""
     at, failures = best, 0
     while at.scales.k < min(MOST_DIRECTIONS, len(blocks)) and failures < patience:
-        at = fit(_with_direction(at, blocks), at.likelihoods, blocks)
+        at = fit(_with_direction(at, blocks), at.likelihoods, blocks, to_beat=best.worth)
         if at.worth > best.worth + 0.1:
             best, failures = at, 0
         else:
@@ -167,7 +174,8 @@ def grown(best: Fit, blocks: Tensor, patience: int = 1) -> Fit:
 def _with_direction(at: Fit, blocks: Tensor) -> Scales:
     unit = components_of(at.scales, blocks).unit
     found = height(at.scales, at.likelihoods, blocks)[2]
-    upward = torch.linalg.eigh(slopes(found).sigma * unit[:, None] * unit)[1][:, -1]
+    steep = unit[:, None] * slopes(found).times(torch.diag(unit))
+    upward = torch.linalg.eigh((steep + steep.mT) / 2)[1][:, -1]
     return at.scales._replace(directions=torch.cat([at.scales.directions, 0.7 * upward[:, None]], 1))
 
 
@@ -177,7 +185,7 @@ def pruned(best: Fit, blocks: Tensor) -> Fit:
         weakest = int(best.scales.directions.square().sum(0).argmin())
         rest = [j for j in range(best.scales.k) if j != weakest]
         less = best.scales._replace(directions=best.scales.directions[:, rest])
-        without = fit(less, best.likelihoods, blocks)
+        without = fit(less, best.likelihoods, blocks, to_beat=best.worth)
         if without.worth < best.worth:
             break
         best = without

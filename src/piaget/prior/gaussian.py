@@ -39,8 +39,22 @@ class Integrated(NamedTuple):
     """What is left of quadratics in w = center + root z when z ~ N(0, I) is integrated out."""
 
     message: Quadratic  # in the center
-    left: Tensor  # (..., d, q): covariance of w given the center is left left'
-    gain: Tensor  # (..., d): mean of w given the center is gain + (I - Sigma precision) center
+    root: Tensor  # (..., d, q)
+    factor: Tensor  # (..., q, q): lower triangular, factor factor' = I + root'precision root
+    pulled: Tensor  # (..., q): factor^-1 root'linear
+
+    @property
+    def left(self) -> Tensor:
+        """(..., d, q): the covariance of w given the center is left left'."""
+        right = self.root.mT.expand(*self.factor.shape[:-1], self.root.shape[-2])
+        return torch.linalg.solve_triangular(self.factor, right, upper=False).mT
+
+    @property
+    def posterior(self) -> Posterior:
+        """Of w for a center of zero. For another one, the mean is (I - Sigma C) center farther, C the
+        message's precision."""
+        left = self.left
+        return Posterior((left @ self.pulled.unsqueeze(-1))[..., 0], left @ left.mT)
 
 
 class Posterior(NamedTuple):
@@ -62,19 +76,17 @@ class Inference(NamedTuple):
 def integrate(term: Quadratic, root: Tensor) -> Integrated:
     """Integrates z out of the term at w = center + root z. root: (..., d, q)."""
     seen = term.precision @ root  # (..., d, q)
-    inner = root.mT @ seen
-    inner = torch.eye(root.shape[-1], dtype=root.dtype) + (inner + inner.mT) / 2
+    inner = torch.eye(root.shape[-1], dtype=root.dtype) + root.mT @ seen
     factor, failed = torch.linalg.cholesky_ex(inner)
     half = torch.linalg.solve_triangular(factor, seen.mT, upper=False)  # (..., q, d)
-    left = torch.linalg.solve_triangular(factor, root.mT.expand(half.shape), upper=False).mT
-    pulled = torch.linalg.solve_triangular(factor, (root.mT @ term.linear.unsqueeze(-1)), upper=False)
-    precision = term.precision - half.mT @ half
+    pulled = torch.linalg.solve_triangular(factor, root.mT @ term.linear.unsqueeze(-1), upper=False)
     linear = term.linear - (half.mT @ pulled)[..., 0]
+    pulled = pulled[..., 0]
     logdet = factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-    constant = term.constant + pulled[..., 0].square().sum(-1) / 2 - logdet
+    constant = term.constant + pulled.square().sum(-1) / 2 - logdet
     constant = constant.masked_fill(failed > 0, -math.inf)  # beyond rounding: such components are not taken
-    message = Quadratic((precision + precision.mT) / 2, linear, constant)
-    return Integrated(message, left, (left @ pulled)[..., 0])
+    message = Quadratic(term.precision - half.mT @ half, linear, constant)
+    return Integrated(message, root, factor, pulled)
 
 
 def infer(terms: Quadratic, root: Tensor, width: Tensor) -> Inference:
@@ -87,8 +99,7 @@ def combine(messages: Quadratic, width: Tensor) -> Inference:
     """mu, from what all tasks say of it."""
     total = Quadratic(*(part.sum(0) for part in messages))
     over_mu = integrate(total, torch.diag(width))
-    mu = Posterior(over_mu.gain, over_mu.left @ over_mu.left.mT)
-    return Inference(over_mu.message.constant.sum(), mu, messages, total)
+    return Inference(over_mu.message.constant.sum(), over_mu.posterior, messages, total)
 
 
 class Beside(NamedTuple):
@@ -105,7 +116,7 @@ def beside(messages: Quadratic, others: Quadratic, width: Tensor) -> Beside:
     joint = Quadratic(*(a + b for a, b in zip(messages, others, strict=True)))
     both = integrate(joint, torch.diag(width))
     evidence = (both.message.constant - without.message.constant).sum(-1)
-    return Beside(evidence, Posterior(both.gain, both.left @ both.left.mT))
+    return Beside(evidence, both.posterior)
 
 
 def others_of(messages: Quadratic) -> Quadratic:
@@ -120,37 +131,56 @@ def others_of(messages: Quadratic) -> Quadratic:
     return Quadratic(*map(rest, messages))
 
 
-def task_posterior(
-    term: Quadratic, root: Tensor, mu: Posterior, message: Quadratic | None = None
-) -> Posterior:
+def task_means(messages: Quadratic, root: Tensor, mu: Tensor) -> Tensor:
+    """Expected weights, from what tasks say of mu (..., d): mu + Sigma (linear - precision mu)."""
+    pull = messages.linear - (messages.precision @ mu.unsqueeze(-1))[..., 0]
+    return mu + pull @ root @ root.mT
+
+
+def task_posterior(term: Quadratic, root: Tensor, mu: Posterior) -> Posterior:
     """A task's weights. mu: the belief with the task's own message in it, or, for a task that said
     nothing (`term` is zero), the belief of the others.
 
-    Given mu, w has mean gain + J mu and covariance left left', J = I - Sigma C; and mu is uncertain, too.
+    Given mu, the mean is J mu farther than for a mu of zero, J = I - Sigma C; and mu is uncertain, too.
     """
     own = integrate(term, root)
-    message = own.message if message is None else message
-    through = torch.eye(root.shape[0], dtype=root.dtype) - (root @ root.mT) @ message.precision
-    mean = own.gain + (through @ mu.mean.unsqueeze(-1))[..., 0]
-    return Posterior(mean, own.left @ own.left.mT + through @ mu.covariance @ through.mT)
+    given = own.posterior
+    through = torch.eye(root.shape[0], dtype=root.dtype) - (root @ root.mT) @ own.message.precision
+    mean = given.mean + (through @ mu.mean.unsqueeze(-1))[..., 0]
+    return Posterior(mean, given.covariance + through @ mu.covariance @ through.mT)
 
 
 class Slopes(NamedTuple):
-    """How the evidence changes."""
+    """How the evidence changes with Sigma, a (d, d) matrix G that is never needed whole, and with mu's
+    variances: its exact gradient. With K the covariance of all tasks' weights, estimates included, it is
+    (K^-1 r r'K^-1 - K^-1) / 2, of which blocks on the diagonal are summed for Sigma, all blocks for mu."""
 
-    sigma: Tensor  # (d, d): with Sigma
+    precision: Tensor  # (T, C, d, d): of what tasks say of mu
+    whole: Tensor  # (C, d, d): the sum over tasks
+    residual: Tensor  # (T, C, d)
+    covariance: Tensor  # (C, d, d): of mu
     width: Tensor  # (d,): with mu's variances, width**2
+
+    def diagonal(self) -> Tensor:
+        """(d,): of G."""
+        unsure = (self.precision @ self.covariance) * self.precision
+        kept = self.whole.sum(0).diagonal() - unsure.sum((0, 1, 3))
+        return (self.residual.square().sum((0, 1)) - kept) / 2
+
+    def times(self, phi: Tensor) -> Tensor:
+        """(d, k): G @ phi (d, k)."""
+        unsure = self.precision @ (self.covariance @ (self.precision @ phi))
+        kept = self.whole.sum(0) @ phi - unsure.sum((0, 1))
+        residual = self.residual.flatten(0, 1)
+        return (residual.mT @ (residual @ phi) - kept) / 2
 
 
 def slopes(found: Inference) -> Slopes:
-    """The evidence's exact gradient: with K the covariance of all tasks' weights, estimates included,
-    (K^-1 r r'K^-1 - K^-1) / 2, of which blocks on the diagonal are summed for Sigma, all blocks for mu."""
-    C, c, _ = found.messages
-    V = found.mu.covariance
-    residual = c - (C @ found.mu.mean.unsqueeze(-1))[..., 0]  # (T, C, d)
-    kept = C.sum((0, 1)) - torch.einsum("tcij,cjk,tckl->il", C, V, C)
-    sigma = (torch.einsum("tci,tcj->ij", residual, residual) - kept) / 2
-    whole = found.total.linear - (found.total.precision @ found.mu.mean.unsqueeze(-1))[..., 0]
-    left = found.total.precision - found.total.precision @ V @ found.total.precision
-    width = (whole.square() - left.diagonal(dim1=-2, dim2=-1)).sum(0) / 2
-    return Slopes((sigma + sigma.mT) / 2, width)
+    """Of the evidence, as it was found."""
+    precision, linear, _ = found.messages
+    whole, mu = found.total.precision, found.mu
+    residual = linear - (precision @ mu.mean.unsqueeze(-1))[..., 0]
+    missed = found.total.linear - (whole @ mu.mean.unsqueeze(-1))[..., 0]
+    left = whole - whole @ mu.covariance @ whole
+    width = (missed.square() - left.diagonal(dim1=-2, dim2=-1)).sum(0) / 2
+    return Slopes(precision, whole, residual, mu.covariance, width)

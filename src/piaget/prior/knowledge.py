@@ -155,7 +155,7 @@ class Knowledge:
     def posteriors(self) -> Posterior:
         """Of all tasks' weights of standardised features: (T, C, d), (T, C, d, d)."""
         found = self.inference
-        return task_posterior(self.likelihoods.terms, self.components.root, found.mu, found.messages)
+        return task_posterior(self.likelihoods.terms, self.components.root, found.mu)
 
     @cached_property
     def reach(self) -> tuple[float, float]:

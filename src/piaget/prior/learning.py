@@ -19,7 +19,7 @@ from piaget.prior.likelihoods import LabelTerms, ValueTerms
 from piaget.prior.records import Record, record_of, standardised, together, within
 
 ALWAYS, SHARE = 10, 0.1  # components adapt at each of the first tasks, then when that share of rows is new
-MANY = 100  # tasks; with more, directions are reconsidered only when knowledge is settled
+MANY, WORK = 100, 3e7  # tasks, and tasks x features^3: beyond, directions are reconsidered when it is settled
 
 
 def learn(known: Knowledge, task: str, x: Tensor, y: Tensor) -> Knowledge:
@@ -119,7 +119,8 @@ def _added(known: Knowledge, task: str, x: Tensor, y: Tensor) -> Knowledge:
         known = replace(known, frame=frame_of(x, y))
     known = assimilate(known, task, x, y)
     if _due(known):
-        known = adapt(known) if len(known.records) <= MANY else adapt(known, thorough=False)
+        tasks, features = len(known.records), known.begun[0].width
+        known = adapt(known, thorough=tasks <= MANY and tasks * features**3 <= WORK)
     known = _trimmed(known, task)
     least = max(GROWTH * known.corrected, LEAST_ROWS)
     if wants_trees(known) and least <= known.rows <= SOON:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from piaget.prior.features import Frame
-from piaget.prior.gaussian import Posterior, Quadratic, beside, infer, integrate, task_posterior
+from piaget.prior.gaussian import Posterior, Quadratic, beside, infer, integrate, task_means, task_posterior
 from piaget.prior.labels import expand, log_likelihood
 from piaget.prior.records import Labels, Values
 
@@ -67,7 +67,7 @@ class ValueTerms:
     def refreshed(self, root: Tensor, width: Tensor) -> tuple[ValueTerms, float]:
         """Noise: each task's own, drawn towards the others' as far as they agree."""
         found = infer(self.terms, root, width)
-        miss, unsure = self._misses(task_posterior(self.terms, root, found.mu, found.messages))
+        miss, unsure = self._misses(task_posterior(self.terms, root, found.mu))
         free = (self.n - unsure / self.log_noise.exp()).clamp(min=0.5)  # rows that no weight has used up
         least = LEAST_NOISE * (self.square.sum() / self.n.sum()).clamp(min=1)  # less: all values are equal
         noise = agreement((miss / free).clamp(min=least), free)
@@ -78,7 +78,7 @@ class ValueTerms:
     def apart(self, root: Tensor, width: Tensor, others: Quadratic) -> ValueTerms:
         """Noise: each task's own, drawn towards what is usual."""
         messages = integrate(self.terms, root).message
-        belief = task_posterior(self.terms, root, beside(messages, others, width).mu, messages)
+        belief = task_posterior(self.terms, root, beside(messages, others, width).mu)
         least = LEAST_NOISE * (self.square / self.n).clamp(min=1)
         miss, unsure = self._misses(belief)
         return replace(self, log_noise=self._drawn(self.noise, miss + unsure, least))
@@ -157,7 +157,7 @@ class LabelTerms:
     def _stepped(self, root: Tensor, width: Tensor) -> tuple[LabelTerms, float]:
         """One step, as far as the joint density, which has one peak, rises."""
         found = infer(self.terms, root, width)
-        there = task_posterior(self.terms, root, found.mu, found.messages).mean
+        there = task_means(found.messages, root, found.mu.mean)
         before, share = self._height(self.w, self.mu, root, width), 1.0
         while share > 1e-4:
             w, mu = self.w + share * (there - self.w), self.mu + share * (found.mu.mean - self.mu)
@@ -177,7 +177,7 @@ class LabelTerms:
         for _ in range(MOST_STEPS):
             messages = integrate(terms, root).message
             there = beside(messages, others, width).mu
-            to_w, to_mu = task_posterior(terms, root, there, messages).mean - w, there.mean - mu
+            to_w, to_mu = task_means(messages, root, there.mean) - w, there.mean - mu
             before, share = height(w, mu), torch.ones(len(w), 1, 1, dtype=w.dtype)
             while True:
                 falls = height(w + share * to_w, mu + share * to_mu) < before - 1e-9 * (1 + before.abs())
