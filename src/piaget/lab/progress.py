@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from piaget.scoring.rows import Row, is_score
@@ -56,8 +57,10 @@ class Plan:
 
     def kinds(self, task: int) -> list[str]:
         """What each epoch on a task, counted from 1, is like: those of one kind take equally long."""
-        if task <= self.initial:
-            return []
+        return [] if task <= self.initial else self._kinds
+
+    @cached_property
+    def _kinds(self) -> list[str]:  # kept: a task of a linear model has 10,000 epochs
         return [self.kind(stage, epoch) for epoch, stage in enumerate(self.stages, 1)]
 
     def kind(self, stage: str, epoch: int) -> str:

@@ -220,7 +220,9 @@ class Linear(Components):
                 f"{features.shape[1]} features enter linear components that have {expected}; "
                 "linear models need the same features in every task"
             )
-        return F.linear(features, params["weight"][:, 0], params["bias"][:, 0])
+        # Few components, many samples: with these as columns, the products (and those of the gradient) are
+        # two to five times as fast.
+        return (params["weight"][:, 0] @ features.mT).mT + params["bias"][:, 0]
 
     def output_shape(self, shape: Shape) -> Shape:
         return ()
