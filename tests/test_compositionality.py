@@ -13,7 +13,7 @@ from piaget.data.encoding import Scaling
 from piaget.data.tasks import Split, Task
 from piaget.method.structures import SoftOrdering
 from piaget.report import metrics
-from piaget.scoring import probing
+from piaget.scoring import component_rows
 from piaget.streams.objects import COLOURS, LOCATIONS, SHAPES, Objects
 
 TASKS, DEPTH = 12, 3
@@ -82,7 +82,7 @@ def compositionality(tasks, chosen, k):
     )
     for task in tasks:
         learner.learn(task)
-    rows = [*learner.evaluate(tasks), *probing.rows(learner, tasks)]
+    rows = [*learner.evaluate(tasks), *component_rows.rows(learner, tasks)]
     return metrics.compositionality(pd.DataFrame(rows).assign(run="r")).loc["r"]
 
 

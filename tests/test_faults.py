@@ -13,11 +13,11 @@ import pytest
 from safetensors.numpy import load_file
 
 from piaget.errors import SettingError
-from piaget.lab import checkpoint, folder, runs as lab
+from piaget.lab import checkpoint, folder, keeping, runs as lab
 from piaget.lab.configuration import configure
 from piaget.lab.folder import read_description
 from piaget.lab.making import make
-from piaget.scoring import probing
+from piaget.scoring import component_rows, probing
 
 FORK = multiprocessing.get_context("fork")  # a spawned process would spend its life importing
 
@@ -80,7 +80,7 @@ CASES: dict[str, tuple[dict[str, Any], list[int]]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_killed_at_random_moments(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(lab.Keeper, "SHARE", 1e9)  # keep every epoch
+    monkeypatch.setattr(keeping.Keeper, "SHARE", 1e9)  # keep every epoch
     changes, seeds = CASES[name]
     config = configuration(**changes)
     go(tmp_path / "first", config, seeds)  # compiles
@@ -125,12 +125,12 @@ def test_killed_after_the_end(tmp_path, monkeypatch):
 
 def _killed_while_keeping(out, config, seeds, phase):
     """The second time something is kept, the process dies: before, in the middle, or after."""
-    count, keep, patch = iter(range(1, 1000)), lab.Keeper.keep, pytest.MonkeyPatch()
+    count, keep, patch = iter(range(1, 1000)), keeping.Keeper.keep, pytest.MonkeyPatch()
 
     def die():
         os.kill(os.getpid(), signal.SIGKILL)
 
-    def keeping(self):
+    def kept(self):
         second = next(count) == 2
         if second and phase == "before":
             die()
@@ -143,14 +143,14 @@ def _killed_while_keeping(out, config, seeds, phase):
         if second:
             die()
 
-    patch.setattr(lab.Keeper, "keep", keeping)
+    patch.setattr(keeping.Keeper, "keep", kept)
     go(out, config, seeds)
 
 
 @pytest.mark.slow
 def test_killed_at_every_keep(tmp_path, monkeypatch):
     """One step forward at a time, through every stage of the whole run."""
-    monkeypatch.setattr(lab.Keeper, "SHARE", 1e9)
+    monkeypatch.setattr(keeping.Keeper, "SHARE", 1e9)
     config, seeds, out = configuration(epochs=7), [0, 1], tmp_path / "out"
     go(tmp_path / "undisturbed", config, seeds)
     phases = itertools.cycle(("before", "rows", "checkpoint", "after"))
@@ -174,10 +174,10 @@ def test_killed_at_every_keep(tmp_path, monkeypatch):
 
 def test_ctrl_c_at_any_epoch(tmp_path, monkeypatch):
     """An exception inside a run: what was kept is valid, and the run goes on."""
-    monkeypatch.setattr(lab.Keeper, "SHARE", 1e9)
+    monkeypatch.setattr(keeping.Keeper, "SHARE", 1e9)
     config, seeds = configuration(), [0, 1]
     go(tmp_path / "undisturbed", config, seeds)
-    out, keep = tmp_path / "out", lab.Keeper.keep
+    out, keep = tmp_path / "out", keeping.Keeper.keep
     for stop_at in (1, 2, 3, 5, 4, 3):
         calls = iter(range(1, 1000))
 
@@ -186,11 +186,11 @@ def test_ctrl_c_at_any_epoch(tmp_path, monkeypatch):
                 raise KeyboardInterrupt
             keep(self)
 
-        monkeypatch.setattr(lab.Keeper, "keep", interrupted)
+        monkeypatch.setattr(keeping.Keeper, "keep", interrupted)
         with pytest.raises(KeyboardInterrupt):
             go(out, config, seeds)
         assert read_description(out / "seed-0")["status"] == "interrupted"
-    monkeypatch.setattr(lab.Keeper, "keep", keep)
+    monkeypatch.setattr(keeping.Keeper, "keep", keep)
     go(out, config, seeds)
     assert contents(out, seeds) == contents(tmp_path / "undisturbed", seeds)
 
@@ -221,7 +221,7 @@ def test_another_configuration_is_refused(tmp_path):
 
 def test_an_interrupted_seed_must_be_among_them(tmp_path, monkeypatch):
     config = configuration(epochs=2)
-    monkeypatch.setattr(lab.Keeper, "due", lambda self: pytest.fail("stop here"))
+    monkeypatch.setattr(keeping.Keeper, "due", lambda self: pytest.fail("stop here"))
     with pytest.raises(pytest.fail.Exception):
         go(tmp_path, config, [0, 1])
     monkeypatch.undo()
@@ -234,7 +234,7 @@ def _hold(out, ready, config):
         ready.set()
         time.sleep(60)
 
-    pytest.MonkeyPatch().setattr(lab.Keeper, "due", wait)  # for good: in a process of its own
+    pytest.MonkeyPatch().setattr(keeping.Keeper, "due", wait)  # for good: in a process of its own
     go(out, config, [0])
 
 
@@ -255,7 +255,7 @@ def test_a_full_disk(tmp_path, monkeypatch):
     """The run stops with the system's message; what was there stays valid."""
     config = configuration()
     go(tmp_path / "undisturbed", config, [0])
-    monkeypatch.setattr(lab.Keeper, "SHARE", 1e9)
+    monkeypatch.setattr(keeping.Keeper, "SHARE", 1e9)
     real, left = os.fsync, iter(range(25))
 
     def full(handle):
@@ -273,10 +273,10 @@ def test_a_full_disk(tmp_path, monkeypatch):
 
 def test_killed_at_every_keep_while_it_probes(tmp_path, monkeypatch):
     """It goes on where it was: nothing is measured twice, and the same rows come out."""
-    monkeypatch.setattr(lab.Keeper, "SHARE", 1e9)
+    monkeypatch.setattr(keeping.Keeper, "SHARE", 1e9)
     config, seeds, out = configuration(epochs=2, every=None), [0, 1], tmp_path / "out"
     go(tmp_path / "undisturbed", config, seeds)
-    keep, effects, probed = lab.Keeper.keep, probing.effects, []
+    keep, effects, probed = keeping.Keeper.keep, probing.effects, []
 
     def counted(learner, task, *samples):
         probed.append((learner.settings.seed, task.name))
@@ -287,8 +287,8 @@ def test_killed_at_every_keep_while_it_probes(tmp_path, monkeypatch):
         if any(row["stage"] == "structure" for row in self.files[0].rows()):
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(probing, "effects", counted)
-    monkeypatch.setattr(lab.Keeper, "keep", interrupted)
+    monkeypatch.setattr(component_rows, "effects", counted)
+    monkeypatch.setattr(keeping.Keeper, "keep", interrupted)
     for kills in range(100):  # noqa: B007
         try:
             go(out, config, seeds)

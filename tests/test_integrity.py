@@ -47,7 +47,7 @@ def whole(tmp_path_factory, config):
     return out
 
 
-def stopped(work, after=0, at="piaget.lab.runs.Keeper.due"):
+def stopped(work, after=0, at="piaget.lab.keeping.Keeper.due"):
     """Does something, which is stopped when it calls a function once more than so many times."""
     left = iter(range(after))
 
@@ -242,7 +242,7 @@ def test_a_run_that_is_finished_again_is_not_damaged(whole, config, tmp_path):
     """Killed when one run of two was noted as done, and again before its rows were written again."""
     stopped(lambda: go(tmp_path, config, SEEDS), at="piaget.lab.kept.remove")
     note(tmp_path / "seed-1", status="running", rows=None)
-    stopped(lambda: go(tmp_path, config, SEEDS), at="piaget.scoring.probing.parts")
+    stopped(lambda: go(tmp_path, config, SEEDS), at="piaget.scoring.component_rows.parts")
     assert list(RunFolder(tmp_path / "seed-0").rows())
     go(tmp_path, config, SEEDS)
     assert contents(tmp_path, SEEDS) == contents(whole, SEEDS)

@@ -11,7 +11,7 @@ from piaget.engine.stage import Stage
 from piaget.knowledge.snapshot import describe
 from piaget.knowledge.storage import flatten
 from piaget.method.trees import leaves
-from piaget.scoring import probing
+from piaget.scoring import component_rows
 from piaget.scoring.rows import COLUMNS, METRICS, SCORES
 from piaget.scoring.watch import EpochReport
 from tests.small import binary_tasks, make_task, mixed_tasks
@@ -34,7 +34,7 @@ def test_a_life(tmp_path):
     assert learner.tasks == [t.name for t in tasks]
     assert tuple(rows[0]) == COLUMNS
     vocabulary = {metric.format(score) for metric in METRICS for score in SCORES}
-    assert {row["metric"] for row in [*rows, *probing.rows(learner, tasks)]} <= vocabulary
+    assert {row["metric"] for row in [*rows, *component_rows.rows(learner, tasks)]} <= vocabulary
     assert {r["method"] for r in rows} == {"soft-ordering/er/dynamic"}
     everything = learner.evaluate(tasks)
     assert {r["evaluated"] for r in everything if r["metric"] == "loss"} == set(learner.tasks)

@@ -16,7 +16,7 @@ from examples.der_plus_plus import DERPlusPlus
 from examples.mcnemar import McNemar
 from examples.scale_and_shift import ScaleAndShift
 from piaget.cli import main
-from piaget.lab import runs
+from piaget.lab import keeping
 from piaget.lab.folder import RunFolder, read_description
 from piaget.lab.making import make_stream
 from piaget.report.contents import Contents
@@ -125,7 +125,7 @@ def scores(out, seed=0):
 
 def interrupt(monkeypatch, *arguments, after=3):
     """Runs a command until it has kept everything a few times."""
-    keep, count = runs.Keeper.keep, iter(range(after))
+    keep, count = keeping.Keeper.keep, iter(range(after))
 
     def stopping(self):
         keep(self)
@@ -133,8 +133,8 @@ def interrupt(monkeypatch, *arguments, after=3):
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(runs.Keeper, "SHARE", 1e9)  # keep every epoch
-        patch.setattr(runs.Keeper, "keep", stopping)
+        patch.setattr(keeping.Keeper, "SHARE", 1e9)  # keep every epoch
+        patch.setattr(keeping.Keeper, "keep", stopping)
         assert main([str(one) for one in arguments]) == 130
 
 

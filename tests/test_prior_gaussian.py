@@ -8,7 +8,16 @@ from torch.distributions import MultivariateNormal
 
 from piaget.prior.climbing import climb
 from piaget.prior.evidence import Scales, components_of, first_scales, fit, grown, height, occam, pruned
-from piaget.prior.gaussian import Quadratic, beside, infer, integrate, others_of, slopes, task_means, task_posterior
+from piaget.prior.gaussian import (
+    Quadratic,
+    beside,
+    infer,
+    integrate,
+    others_of,
+    slopes,
+    task_means,
+    task_posterior,
+)
 from piaget.prior.likelihoods import Noise, ValueTerms, agreement, inverse_trigamma
 
 TASKS, OUTPUTS, ROWS, D, K = 4, 2, 9, 3, 2

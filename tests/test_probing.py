@@ -8,7 +8,7 @@ import torch
 
 import piaget
 from piaget.method.trees import leaves
-from piaget.scoring import probing
+from piaget.scoring import component_rows, probing
 from tests.small import binary_tasks, image_tasks, make_task
 
 SMALL: dict[str, Any] = {
@@ -87,7 +87,7 @@ def test_intensities_go_from_none_to_all():
 def test_the_learner_stays_as_it_is():
     learner, tasks = taught()
     before = [leaf.clone() for leaf in leaves(learner.state.components)], outputs(learner, tasks[0])
-    list(probing.rows(learner, tasks))
+    list(component_rows.rows(learner, tasks))
     assert all(torch.equal(a, b) for a, b in zip(before[0], leaves(learner.state.components), strict=True))
     assert torch.equal(before[1], outputs(learner, tasks[0]))
 
@@ -103,7 +103,7 @@ def test_the_learner_stays_as_it_is():
 )
 def test_rows_about_components(structure, settings):
     learner, tasks = taught(structure, **settings)
-    rows = list(probing.rows(learner, tasks))
+    rows = list(component_rows.rows(learner, tasks))
     of = {
         stage: [r for r in rows if r["stage"] == stage] for stage in ("structure", "removal", "consistency")
     }
@@ -119,7 +119,7 @@ def test_rows_about_components(structure, settings):
 def test_linear_combinations_with_several_outputs_have_one_depth():
     learner, tasks = taught("linear", tasks=[make_task(f"task {i}", seed=i) for i in range(4)])
     assert probing.weights(learner, tasks[3]).shape == (1, 3)
-    rows = [r for r in probing.rows(learner, tasks) if r["stage"] == "structure"]
+    rows = [r for r in component_rows.rows(learner, tasks) if r["stage"] == "structure"]
     assert {(r["metric"], r["component"], r["depth"]) for r in rows} == {("weight", c, 0) for c in range(3)}
 
 
@@ -128,18 +128,18 @@ def test_no_rows_without_components():
     tasks = binary_tasks(3)
     for task in tasks:
         learner.learn(task)
-    assert list(probing.rows(learner, tasks)) == []
+    assert list(component_rows.rows(learner, tasks)) == []
 
 
 def test_work_is_bounded(monkeypatch):
     """Fewer samples, equally many of each task; the rows say so, and have a score to compare with."""
     learner, tasks = taught(tasks=binary_tasks(4))
-    whole = list(probing.rows(learner, tasks))
+    whole = list(component_rows.rows(learner, tasks))
     assert not [r for r in whole if r["metric"] in ("samples", "accuracy with all components")]
-    monkeypatch.setattr(probing, "MOMENT", 0)
-    monkeypatch.setattr(probing, "SHARE", 0)
-    monkeypatch.setattr(probing, "LEAST", 3)
-    bounded = list(probing.rows(learner, tasks))
+    monkeypatch.setattr(component_rows, "MOMENT", 0)
+    monkeypatch.setattr(component_rows, "SHARE", 0)
+    monkeypatch.setattr(component_rows, "LEAST", 3)
+    bounded = list(component_rows.rows(learner, tasks))
     samples = [r["value"] for r in bounded if r["metric"] == "samples"]
     assert samples == [3.0] * 4
     with_all = {r["evaluated"]: r["value"] for r in bounded if r["metric"] == "accuracy with all components"}
@@ -172,17 +172,17 @@ def test_work_is_counted_as_it_is_done(structure, monkeypatch):
         return outputs(flow, h)
 
     monkeypatch.setattr(probing.Flow, "_outputs", counted)
-    assert list(probing.rows(learner, tasks))
-    work = probing.Work(learner, tasks)
+    assert list(component_rows.rows(learner, tasks))
+    work = component_rows.Work(learner, tasks)
     expected = work.of(work.most)  # less is done where a component has all the weight
     assert 0.9 * expected < sum(entered) <= expected
 
 
 def test_blocks_of_samples_make_no_difference(monkeypatch):
     learner, tasks = taught("soft-ordering")
-    whole = list(probing.rows(learner, tasks))
+    whole = list(component_rows.rows(learner, tasks))
     monkeypatch.setattr("piaget.method.model.BLOCK", 2**10)
-    for row, other in zip(list(probing.rows(learner, tasks)), whole, strict=True):
+    for row, other in zip(list(component_rows.rows(learner, tasks)), whole, strict=True):
         assert row == other | {"value": pytest.approx(other["value"], abs=1e-6)}
 
 

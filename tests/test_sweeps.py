@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from piaget.cli import main
-from piaget.lab import final_table as table, folder, making, runs as lab, sweeps as sweep
+from piaget.lab import final_table as table, folder, keeping, making, runs as lab, sweeps as sweep
 from piaget.lab.configuration import configure
 from piaget.lab.executors import InProcess, Processes
 from piaget.lab.folder import is_done, read_description
@@ -227,7 +227,7 @@ def test_an_interrupt_while_workers_start(tmp_path):
 def test_seeds_that_were_interrupted_together_go_on_together(tmp_path, monkeypatch):
     job = Job("digits", Method("er", "joint"), (0, 1, 2, 3), 2, options=(("tasks", 5), ("train_size", 20)))
     first = replace(job, seeds=(1, 2))
-    monkeypatch.setattr(lab.Keeper, "due", lambda self: pytest.fail("stop here"))
+    monkeypatch.setattr(keeping.Keeper, "due", lambda self: pytest.fail("stop here"))
     with pytest.raises(pytest.fail.Exception):
         sweep.run_job(first, tmp_path, lambda news: None)
     monkeypatch.undo()

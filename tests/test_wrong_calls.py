@@ -10,7 +10,8 @@ import torch
 import piaget
 from piaget.knowledge.snapshot import describe
 from piaget.knowledge.storage import flatten
-from piaget.method.choices import NUMBER, SETTINGS
+from piaget.method.choices import SETTINGS
+from piaget.method.values import NUMBER
 from tests.small import make_task, mixed_tasks
 
 SMALL: dict[str, Any] = {"components": piaget.Dense(6), "initial_components": 2, "epochs": 3}

@@ -23,10 +23,10 @@ from piaget.knowledge.consistency import check_state
 from piaget.knowledge.state import State, TaskRecord
 from piaget.learner import Learner, learner_of
 from piaget.method.adaptation import Join, stored_samples
-from piaget.method.choices import NOT_NEGATIVE, check_number
 from piaget.method.parameters import TaskParams
 from piaget.method.settings import Settings
 from piaget.method.trees import Tensors, map_tree
+from piaget.method.values import NOT_NEGATIVE, check_number
 
 SAMPLES = 256  # of each task, at most, that components are compared by
 # What two learners may differ in: nothing of it tells how their networks compute.

@@ -131,7 +131,7 @@ def _become(scenario: Scenario, words: list[str], log: Path, keeps_often: bool) 
             os.dup2(sys.stdout.fileno(), stream)
         os.environ |= scenario.environment
         from piaget.cli import main
-        from piaget.lab.runs import Keeper
+        from piaget.lab.keeping import Keeper
 
         if keeps_often:
             Keeper.SHARE = 1e9  # after every epoch, however short it is: the more moments there are to be hit

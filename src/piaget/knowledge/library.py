@@ -25,7 +25,6 @@ from piaget.knowledge.consistency import MANY_INPUTS
 from piaget.knowledge.state import State
 from piaget.knowledge.storage import as_folder, damaged, read_files, write_files
 from piaget.method.adaptation import Adaptation
-from piaget.method.choices import PLACE
 from piaget.method.components import KINDS, Components, Shape
 from piaget.method.description import components_from_json, is_described, to_json
 from piaget.method.parameters import SharedParams, new_moments, shared_moments
@@ -33,6 +32,7 @@ from piaget.method.resolving import resolve
 from piaget.method.settings import Algorithm, Settings
 from piaget.method.structures import Structure
 from piaget.method.trees import Tensors, ordered
+from piaget.method.values import PLACE
 
 NAME, FORMAT, VERSIONS = "components", "piaget components", (1,)
 

@@ -18,8 +18,8 @@ from piaget.lab.executors import Executor, InProcess, Processes
 from piaget.lab.jobs import Job
 from piaget.lab.parts import METHOD, PARTS, Trusted, as_plain_data, is_reference
 from piaget.lab.sweeps import Event, check_jobs, diverged_runs, run_jobs, write_tables
-from piaget.method.choices import SEED, WHOLE, check_number
 from piaget.method.registry import FAMILIES
+from piaget.method.values import SEED, WHOLE, check_number
 from piaget.paper.defaults import algorithm_of, structure_of
 from piaget.paper.names import Method
 

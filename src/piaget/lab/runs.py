@@ -15,45 +15,29 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from piaget.cohort import Cohort
 from piaget.data.tasks import Stream, Task
-from piaget.errors import Diverged, LoadError, SettingError
+from piaget.errors import LoadError, SettingError
 from piaget.lab import checkpoint, folder, kept
 from piaget.lab.folder import has_ended, seed_folders
+from piaget.lab.keeping import Keeper, Member
 from piaget.lab.locks import only_one
 from piaget.lab.progress import PROBING, Plan, Standing, Tracker, duration, score
 from piaget.lab.row_file import RowFile
 from piaget.lab.unchanged import check_data
 from piaget.learner import Learner
 from piaget.method.description import to_json
-from piaget.scoring import probing
-from piaget.scoring.rows import Row
+from piaget.scoring import component_rows
 from piaget.scoring.watch import EpochReport
 
 Tell = Callable[[Standing], None]
-
-
-@dataclass(eq=False)
-class _Member:
-    """One run of a cohort, in memory."""
-
-    folder: Path
-    learner: Learner
-    stream: Stream
-    data: dict[str, str]  # the fingerprint of each task
-    sizes: list[int]  # training samples of each task
-
-    @property
-    def seed(self) -> int:
-        return self.learner.settings.seed
 
 
 def run(
@@ -77,7 +61,7 @@ def run(
     seeds = [learner.settings.seed for learner in learners]
     folders = seed_folders(out, seeds)
     members = [
-        _Member(*parts, *_looked_through(parts[-1])) for parts in zip(folders, learners, streams, strict=True)
+        Member(*parts, *_looked_through(parts[-1])) for parts in zip(folders, learners, streams, strict=True)
     ]
     runs = {member.seed: member for member in members}
     ended = all(map(has_ended, folders))  # then nothing is written: they may be read-only
@@ -152,7 +136,7 @@ def begun_cohorts(out: Path, seeds: Sequence[int]) -> list[list[int]]:
     return cohorts
 
 
-def _train(runs: Sequence[_Member], every: int | None, tell: Tell | None) -> None:
+def _train(runs: Sequence[Member], every: int | None, tell: Tell | None) -> None:
     """Runs that are trained together, from their checkpoint, if there is one, to their end."""
     place = runs[0].folder / "checkpoint"
     learners, streams = [one.learner for one in runs], [one.stream for one in runs]
@@ -200,7 +184,7 @@ def _train(runs: Sequence[_Member], every: int | None, tell: Tell | None) -> Non
     kept.remove(place)
 
 
-def _plan(one: _Member, every: int | None) -> Plan:
+def _plan(one: Member, every: int | None) -> Plan:
     """What a run's epochs will be. Streams of other seeds are as large."""
     settings = one.learner.settings
     expansion, stages = settings.algorithm.expansion, settings.stages()
@@ -221,7 +205,7 @@ def _how_it_ended(error: BaseException) -> tuple[str, str | None]:
     return "stopped" if isinstance(error, OSError) else "failed", traceback.format_exc()
 
 
-def _learn(runs: Sequence[_Member], keeper: Keeper, every: int | None, tell: Tell | None) -> list[list[Task]]:
+def _learn(runs: Sequence[Member], keeper: Keeper, every: int | None, tell: Tell | None) -> list[list[Task]]:
     """The tasks of each run, for evaluation."""
     past: list[list[Task]] = [[] for _ in runs]  # without most of their training data
     for one in runs:
@@ -232,7 +216,7 @@ def _learn(runs: Sequence[_Member], keeper: Keeper, every: int | None, tell: Tel
         left = [r for r, one in enumerate(runs) if one in keeper.left]
         todo = [r for r in left if not _has(runs[r].learner, tasks[r])]
         if todo:
-            keeper.tracker.probing = probing.Work(runs[todo[0]].learner, past[todo[0]]).share
+            keeper.tracker.probing = component_rows.Work(runs[todo[0]].learner, past[todo[0]]).share
             keeper.tracker.current = {runs[r].seed: tasks[r].name for r in todo}
             Cohort([runs[r].learner for r in todo]).learn(
                 [tasks[r] for r in todo],
@@ -254,7 +238,7 @@ def _learn(runs: Sequence[_Member], keeper: Keeper, every: int | None, tell: Tel
 
 
 def _probe(
-    runs: Sequence[_Member], tasks: Sequence[Sequence[Task]], keeper: Keeper, tell: Tell | None
+    runs: Sequence[Member], tasks: Sequence[Sequence[Task]], keeper: Keeper, tell: Tell | None
 ) -> None:
     """The rows about components, kept now and then, so that it goes on after an interruption."""
     left = [r for r, one in enumerate(runs) if one in keeper.left]
@@ -266,7 +250,7 @@ def _probe(
         keeper.tracker.current = {runs[r].seed: name}
         keeper.tracker.probe(report)
         done = {(row["stage"], row["evaluated"]) for row in keeper.files[r].rows()}
-        for rows in probing.parts(learner, tasks[r], done, effects):
+        for rows in component_rows.parts(learner, tasks[r], done, effects):
             for row in rows:
                 keeper.row(row)
             if keeper.due():
@@ -297,7 +281,7 @@ def _has(learner: Learner, task: Task) -> bool:
     return task.name in learner.tasks or task.name in learner.pending
 
 
-def _log_task(one: _Member, i: int, name: str, tracker: Tracker) -> None:
+def _log_task(one: Member, i: int, name: str, tracker: Tracker) -> None:
     metric, current, past = tracker.latest({one.seed: name})
     scores = [
         f"{score(metric, current)} on it" if current is not None else "waits for the other initial ones"
@@ -316,74 +300,3 @@ def peak_memory() -> int | None:
         return None
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
-
-
-class Keeper:
-    """Keeps learners and rows together: rows are on disk before the checkpoint that counts them."""
-
-    SHARE = 0.03  # of the time may be spent on keeping: of very short epochs, not every one is kept
-    MANY, TASK_SHARE = 50, 0.1  # the same between tasks, once there are many: else every one is kept
-
-    def __init__(
-        self,
-        place: Path,
-        runs: Sequence[_Member],
-        files: Sequence[RowFile],
-        tracker: Tracker,
-        diverged: dict[int, str],
-        effects: checkpoint.Effects,
-    ) -> None:
-        self.place, self.runs, self.files, self.tracker = place, runs, files, tracker
-        self.effects = effects  # what probing measured so far, of each run
-        self.lost = dict(diverged)  # by seed: what is said of it
-        self.rows: dict[int, list[Row]] = {one.seed: [] for one in runs}
-        self.cost, self.last = 0.0, time.monotonic()
-        self.began: float | None = None  # bringing the states up to date is part of the cost
-
-    @property
-    def left(self) -> list[_Member]:
-        """Those that did not diverge."""
-        return [one for one in self.runs if one.seed not in self.lost]
-
-    def diverged(self, learner: Learner, error: Diverged) -> None:
-        """Its run ends here. (If all this is killed before it is kept, it will diverge again.)"""
-        (one,) = (one for one in self.runs if one.learner is learner)
-        self.lost[one.seed] = str(error)
-        folder.note(one.folder, status=folder.DIVERGED, finished=folder.now(), error=str(error))
-        folder.log(one.folder, f"{folder.DIVERGED}: {error}")
-
-    def row(self, row: Row) -> None:
-        """Takes a row, to be kept with the next checkpoint."""
-        self.rows[row["seed"]].append(row)
-        self.tracker.rows([row])
-
-    def due(self) -> bool:
-        """Is it time to keep everything again?"""
-        now = time.monotonic()
-        due = now - self.last >= self.cost / self.SHARE
-        self.began = now if due else None
-        return due
-
-    def worthwhile(self, tasks: int) -> bool:
-        """After so many tasks: is the last one to be kept? Of hundreds of short ones, keeping each would take
-        longest."""
-        return tasks <= self.MANY or time.monotonic() - self.last >= self.cost / self.TASK_SHARE
-
-    def write(self) -> None:
-        """Writes all new rows."""
-        for one, file in zip(self.runs, self.files, strict=True):
-            file.append(self.rows[one.seed])
-            self.rows[one.seed].clear()
-
-    def keep(self) -> None:
-        """Writes all new rows, then the checkpoint."""
-        start = time.monotonic() if self.began is None else self.began
-        self.write()
-        rows = [file.extent for file in self.files]
-        tracker, data = self.tracker, [one.data for one in self.runs]
-        beside = kept.Kept(
-            rows, tracker.done, tracker.seconds, self.lost, data, tracker.left, tracker.rates.measured
-        )
-        checkpoint.save(self.place, [one.learner for one in self.runs], beside, self.effects)
-        self.last = time.monotonic()
-        self.cost, self.began = self.last - start, None

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from piaget.method.adaptation import Stored
-from piaget.method.choices import NOT_NEGATIVE, SHARE, WHOLE, check_fields, one_of
 from piaget.method.trees import Tensors
+from piaget.method.values import NOT_NEGATIVE, SHARE, WHOLE, check_fields, one_of
 
 
 class Judgement(NamedTuple):

@@ -18,8 +18,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from piaget.errors import SettingError, TaskError
-from piaget.method.choices import COUNT, SHARE, WHOLE, check_fields
 from piaget.method.trees import Tensors, map_tree
+from piaget.method.values import COUNT, SHARE, WHOLE, check_fields
 
 Shape = tuple[int, ...]
 

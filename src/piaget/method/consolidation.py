@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from piaget.method.adaptation import Adaptation, Correction, Finished, Join, Memory, StepContext
-from piaget.method.choices import NOT_NEGATIVE, check_fields
 from piaget.method.curvature import (
     as_matrices,
     from_matrices,
@@ -17,6 +16,7 @@ from piaget.method.curvature import (
     sample_gradients,
 )
 from piaget.method.trees import Tensors, map_tree, resize, rounded
+from piaget.method.values import NOT_NEGATIVE, check_fields
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from piaget.errors import SettingError
-from piaget.method.choices import FLAG, check_fields
 from piaget.method.components import Components, Shape, uniform
 from piaget.method.trees import Tensors
+from piaget.method.values import FLAG, check_fields
 
 
 def draw_affine(generator: torch.Generator, inputs: int, outputs: int, dtype: torch.dtype) -> Tensors:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from piaget.data.arrays import Kind
 from piaget.method import objective
-from piaget.method.choices import NUMBER, SHARE, check_fields
+from piaget.method.values import NUMBER, SHARE, check_fields
 
 
 @dataclass(frozen=True, eq=False)

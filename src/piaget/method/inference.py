@@ -20,10 +20,10 @@ from torch import Tensor
 
 from piaget.data.arrays import Kind
 from piaget.errors import TaskError
-from piaget.method.choices import WHOLE, check_fields, one_of
 from piaget.method.model import Model
 from piaget.method.parameters import Params
 from piaget.method.trees import Tensors
+from piaget.method.values import WHOLE, check_fields, one_of
 
 View = Literal["inputs", "encoded", "features"]
 

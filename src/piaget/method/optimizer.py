@@ -16,7 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from piaget.method.choices import NOT_NEGATIVE, SHARE, WHOLE, check_fields, one_of
+from piaget.method.values import NOT_NEGATIVE, SHARE, WHOLE, check_fields, one_of
 
 
 class Optimizer(ABC):

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from piaget.method.choices import COUNT, NOT_NEGATIVE, WHOLE, check_fields, or_none
 from piaget.method.trees import Tensors
+from piaget.method.values import COUNT, NOT_NEGATIVE, WHOLE, check_fields, or_none
 
 
 class Change(NamedTuple):

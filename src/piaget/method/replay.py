@@ -17,8 +17,8 @@ from piaget.method.adaptation import (
     Stored,
     stored_samples,
 )
-from piaget.method.choices import NOT_NEGATIVE, PART, WHOLE, check_fields, or_none
 from piaget.method.trees import Tensors
+from piaget.method.values import NOT_NEGATIVE, PART, WHOLE, check_fields, or_none
 
 
 @dataclass(frozen=True)

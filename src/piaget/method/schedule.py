@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import get_args
 
 from piaget.errors import SettingError
-from piaget.method.choices import EPOCHS, FLAG, MOST_EPOCHS, STAGES, check_fields
 from piaget.method.parameters import PAST_ROLES, SHARED_ROLES, TASK_ROLES, Role
+from piaget.method.values import EPOCHS, FLAG, MOST_EPOCHS, STAGES, check_fields
 
 
 @dataclass(frozen=True)

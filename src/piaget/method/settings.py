@@ -11,18 +11,7 @@ import torch
 from piaget.errors import SettingError
 from piaget.method.acceptance import Acceptance
 from piaget.method.adaptation import Adaptation
-from piaget.method.choices import (
-    COUNT,
-    POSITIVE,
-    SETTINGS,
-    STAGES,
-    TEXT,
-    UP_TO_ONE,
-    WHOLE,
-    CompileMode,
-    check_fields,
-    or_none,
-)
+from piaget.method.choices import SETTINGS, CompileMode
 from piaget.method.components import Components
 from piaget.method.encoders import Decoder, Encoder, LinearEncoder
 from piaget.method.expansion import Expansion, NoExpansion
@@ -42,6 +31,7 @@ from piaget.method.schedule import (
 )
 from piaget.method.starting import CandidateStart, Start
 from piaget.method.structures import Alone, LinearCombination, Monolithic, Structure
+from piaget.method.values import COUNT, POSITIVE, STAGES, TEXT, UP_TO_ONE, WHOLE, check_fields, or_none
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from piaget.data.arrays import Kind
-from piaget.method.choices import FLAG, POSITIVE, SHARE, WHOLE, check_fields
 from piaget.method.components import Shape
 from piaget.method.model import Model
 from piaget.method.objective import output_width
 from piaget.method.parameters import Params, SharedParams, TaskParams
 from piaget.method.trees import Tensors
+from piaget.method.values import FLAG, POSITIVE, SHARE, WHOLE, check_fields
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,11 +10,11 @@ from piaget.data.tasks import Split, Task
 from piaget.errors import Diverged, NotFinite, SettingError, TaskError
 from piaget.knowledge.state import State, TaskRecord
 from piaget.method import objective
-from piaget.method.choices import WHOLE, check_number
 from piaget.method.expansion import Evidence
 from piaget.method.optimizer import ValidationScores
 from piaget.method.reduction import Change
 from piaget.method.settings import Settings
+from piaget.method.values import WHOLE, check_number
 from piaget.scoring.agnostic import agnostic_scores
 from piaget.scoring.inferring import Recognition
 from piaget.scoring.rows import EXPANSION, MAJORITY, MERGED, REDUCTION, REMOVED, RISE, Row
