@@ -11,6 +11,7 @@ import torch
 
 from piaget import prior
 from piaget.errors import SettingError, TaskError, UnknownTaskError
+from piaget.prior import evidence
 from piaget.prior.boosting import FOLDS, ClassLoss, Loss, boost
 from piaget.prior.correcting import FAR, tempered, told
 from piaget.prior.gaussian import infer, task_posterior
@@ -518,3 +519,25 @@ def test_evidence_of_classes_by_draws(spread, error):
         found = infer(terms, root, width)
         w = task_posterior(terms, root, found.mu).mean
     assert float(found.evidence) == pytest.approx(exact, abs=error)
+
+
+@pytest.mark.parametrize(("kind", "hidden"), [("regression", 1), ("regression", 2), ("binary", 1)])
+def test_directions_that_cannot_pay_are_given_up_early(kind, hidden, monkeypatch):
+    """What is chosen is what would be chosen if each were tried to the end; and it takes fewer steps."""
+    rng = np.random.default_rng(3)
+    shared = rng.normal(size=(hidden, 15))
+    data = {}
+    for number in range(12):
+        x = rng.normal(size=(40, 15))
+        y = x @ (rng.normal(size=15) / 3 + 2 * rng.normal(size=hidden) @ shared) + rng.normal(size=40)
+        targets = torch.as_tensor(y if kind == "regression" else (y > 0).astype(int))
+        data[f"task {number}"] = torch.as_tensor(x), targets
+    heights, height, fit = [], evidence.height, evidence.fit
+    monkeypatch.setattr(evidence, "height", lambda *given: heights.append(1) or height(*given))
+    known = learn_many(prior.begin(kind, trees=False), data)
+    early = len(heights)
+    monkeypatch.setattr(evidence, "fit", lambda *given, to_beat: fit(*given))
+    whole = learn_many(prior.begin(kind, trees=False), data)
+    assert known.begun[2].k == whole.begun[2].k == hidden
+    assert early < len(heights) - early
+    close(known, whole, data["task 1"][0], "task 1", 1e-3)
