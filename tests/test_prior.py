@@ -521,7 +521,7 @@ def test_evidence_of_classes_by_draws(spread, error):
     assert float(found.evidence) == pytest.approx(exact, abs=error)
 
 
-@pytest.mark.parametrize(("kind", "hidden"), [("regression", 1), ("regression", 2), ("binary", 1)])
+@pytest.mark.parametrize(("kind", "hidden"), [("regression", 1), ("binary", 1)])
 def test_directions_that_cannot_pay_are_given_up_early(kind, hidden, monkeypatch):
     """What is chosen is what would be chosen if each were tried to the end; and it takes fewer steps."""
     rng = np.random.default_rng(3)
