@@ -40,7 +40,6 @@ def test_every_command_explains_itself(command, capsys):
         (["sweep", "digits", "--structure", "magic"], "structure 'magic' is not known"),
         (["sweep", "digits", "--structure", "all"], "structure 'all' is not known"),
         (["sweep", "digits", "--epochs", "1"], "epochs=1"),
-        (["sweep", "digits", "--quick"], "--quick is for presets"),
         (["sweep", "schedule", "--structure", "linear"], "leave out --structure"),
         (["sweep", "landmine", "--algorithms", "dynamic"], "linear combinations with all but dynamic"),
         (["run", "digits", "--group", "g"], "--group is of a table: leave it out with a stream"),

@@ -227,10 +227,31 @@ def test_what_may_be_a_slip_is_noted(place, capsys, tmp_path):
         ),
         (right.assign(age=""), "column 'age' has no value in 60 of 60 rows"),
         (right.assign(age=right["age"] * 1e6), "is it in the same unit?"),
+        (right.assign(age=right["age"] * 12), "column 'age': these rows lie elsewhere"),
+        (right.assign(ward=right["ward"].str.upper()), "would be known: the same word, spelt otherwise"),
     ):
         wrong.to_csv(new, index=False)
         noted = said(capsys, "predict", out, new, "--out", tmp_path / "p.csv")
         assert (noted.code, text in noted.err) == (0, True), noted.err
+
+
+def test_a_dry_run_keeps_nothing(place, capsys, tmp_path):
+    out, new = place / "out", tmp_path / "new.csv"
+    visits([0, 9], 30, seed=3).drop(columns="stay").to_csv(new, index=False)
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    dry = said(capsys, "learn", out, new, "--dry-run")
+    assert (dry.code, "would know (nothing was kept)" in dry.out) == (0, True), dry.err
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    learned = said(capsys, "learn", out, new)
+    assert learned.out.splitlines()[:-1] == dry.out.splitlines()[:-1]
+
+
+def test_other_class_weights_are_another_run(tmp_path, capsys):
+    arguments = [*january(tmp_path, groups=range(3)), "--out", tmp_path / "out"]
+    assert said(capsys, *arguments).code == 0
+    weighted = said(capsys, *arguments, "--class-weight", "balanced")
+    assert weighted.code == 2
+    assert "class_weight: None there, 'balanced' now" in weighted.err
 
 
 def test_the_runs_own_table_that_grew(tmp_path, capsys):

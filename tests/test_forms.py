@@ -41,6 +41,14 @@ def test_what_rounds_to_the_same_is_best_together():
     assert [row[0].best for row in made.rows] == [True, True, False]
 
 
+def test_thousands_are_compared_as_numbers():
+    made = forms.Table("t", "t", "", ["rmse"])
+    for value, text in ((2870.0, "2,870"), (990.0, "990"), (10000.0, "10,000")):
+        made.add(None, forms.Cell(text, value))
+    forms.mark_best(made, 0, False, range(3))
+    assert [row[0].best for row in made.rows] == [False, True, False]
+
+
 def test_positions_are_spread_from_first_to_last():
     assert spread(3, 10) == [0, 1, 2]
     assert spread(50, 10)[0] == 0

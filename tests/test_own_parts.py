@@ -155,6 +155,27 @@ def test_a_run_with_parts_of_ones_own(module, tmp_path):
         piaget.Learner.load(out / "seed-0" / "learner")
 
 
+@pytest.mark.usefixtures("without_workers")
+def test_a_field_of_one_part_among_others_in_a_sweep(module, tmp_path, capsys):
+    flags = [
+        "--adaptations",
+        "er",
+        f"{module}:Mine",
+        "--algorithms",
+        "compositional",
+        "--seeds",
+        "1",
+        "--quiet",
+    ]
+    sweep = ["sweep", f"{module}:make_stream", *flags, *SMALL_SET, "--out", str(tmp_path / "out")]
+    assert main([*sweep, "--set", "adaptation.alpha=0.3"]) == 0
+    chosen = [read_description(p.parent)["configuration"] for p in (tmp_path / "out").rglob("run.json")]
+    alphas = {one["adaptation"]: one["settings"].get("adaptation.alpha") for one in chosen}
+    assert alphas == {"er": None, f"{module}:Mine": 0.3}
+    assert main([*sweep, "--set", "adaptation.alhpa=0.3"]) == 2
+    assert "no field 'alhpa'" in capsys.readouterr().err
+
+
 def test_every_kind_of_part(module, tmp_path, capsys):
     out = tmp_path / "out"
     roles = ("components", "encoder", "decoder", "optimizer", "rate_schedule", "stop", "schedule")
@@ -309,7 +330,7 @@ def test_fields_of_the_papers_parts(tmp_path):
             "it is the class Always; expected a class or an object of Adaptation",
         ),
         (["--expansion", "{}:make_stream"], "it is a function; expected a class or an object of Expansion"),
-        (["--adaptation", "{}:Plain"], "its name is 'er', which is one of the paper's; give it another"),
+        (["--adaptation", "{}:Plain"], "its name is 'er', which is one of the library's; give it another"),
         (["--adaptation", "{}:Loose"], "expected a frozen dataclass"),
         (["--adaptation", "{}:Mine", "--set", "adaptation.alfa=1"], "(did you mean 'alpha'?)"),
         (

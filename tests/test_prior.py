@@ -533,7 +533,12 @@ def test_directions_that_cannot_pay_are_given_up_early(kind, hidden, monkeypatch
         targets = torch.as_tensor(y if kind == "regression" else (y > 0).astype(int))
         data[f"task {number}"] = torch.as_tensor(x), targets
     heights, height, fit = [], evidence.height, evidence.fit
-    monkeypatch.setattr(evidence, "height", lambda *given: heights.append(1) or height(*given))
+
+    def counted(*given):
+        heights.append(1)
+        return height(*given)
+
+    monkeypatch.setattr(evidence, "height", counted)
     known = learn_many(prior.begin(kind, trees=False), data)
     early = len(heights)
     monkeypatch.setattr(evidence, "fit", lambda *given, to_beat: fit(*given))

@@ -111,6 +111,19 @@ def test_a_failing_job_does_not_stop_the_others(tmp_path):
 
 
 @pytest.mark.usefixtures("without_workers")
+def test_a_quick_stream(tmp_path):
+    assert (
+        main(
+            ["sweep", "digits", "--quick", "--quiet", "--algorithms", "compositional", "--out", str(tmp_path)]
+        )
+        == 0
+    )
+    (run,) = tmp_path.rglob("run.json")
+    configuration = read_description(run.parent)["configuration"]
+    assert (configuration["epochs"], configuration["options"]) == (2, {"tasks": 5, "train_size": 40})
+
+
+@pytest.mark.usefixtures("without_workers")
 @pytest.mark.parametrize("name", ["pixel-mnist", "schedule"])
 def test_a_quick_preset(name, small_data, tmp_path, capsys):
     arguments = ["sweep", name, "--quick", "--quiet", "--data-dir", str(small_data), "--out", str(tmp_path)]

@@ -67,6 +67,10 @@ def test_dates_that_are_not_written_year_first(written):
     table = only(frame(), "cost").assign(day=days)
     with pytest.raises(DataError, match=r"column 'day' holds dates such as .* expected the year first"):
         from_table(table, group="site", target="cost")
+    right = table.assign(day=pandas.date_range("2020-01-01", periods=240, freq="D").strftime("%Y-%m-%d"))
+    if not written.startswith("%Y"):  # later, only what is clear
+        with pytest.raises(DataError, match="expected the year first"):
+            from_table(right, group="site", target="cost").encoding.encode(table)
     few = table.assign(day=np.resize(days[:28], 240))  # few enough for a category
     with pytest.raises(DataError, match="expected the year first"):
         from_table(few, group="site", target="cost")
@@ -80,7 +84,7 @@ def test_all_columns_of_names_are_told_at_once():
     names = {"a name": [f"person {i}" for i in range(240)], "notes": [f"note {i}" for i in range(240)]}
     with pytest.raises(DataError) as error:
         from_table(only(frame(), "cost").assign(**names), group="site", target="cost")
-    assert "column 'a name' has 144 different texts, such as 'person " in str(error.value)
+    assert "column 'a name' has 144 different texts in training rows, such as 'person " in str(error.value)
     assert "column 'notes' has 144 different texts" in str(error.value)
     assert "--ignore 'a name' notes; in from_table, ignore=['a name', 'notes']" in str(error.value)
 
@@ -90,6 +94,11 @@ def test_odd_files(tmp_path):
     path = tmp_path / "t.csv"
     table.to_csv(path, index=False, sep=";")  # as some spreadsheets write
     assert len(from_table(path, group="site", target="cost")) == 4
+    table.rename(columns={"age": "age, years"}).to_csv(path, index=False, sep=";")  # no column of its own
+    assert "age, years" in from_table(path, group="site", target="cost").encoding.inputs
+    path.write_text("site,age;cost\n" + "a,1,2,3\n" * 9)
+    with pytest.raises(DataError, match=r"row 1 has 4 values .* separated by ','"):
+        from_table(path, group="site", target="cost")
     path.write_text("site,age,age,cost\n" + "a,1,2,3\n" * 9)
     with pytest.raises(DataError, match="column 'age' occurs twice"):
         from_table(path, group="site", target="cost")
@@ -139,7 +148,11 @@ def test_unusable_groups_are_skipped_with_a_warning_or_refused():
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        ({}, {"group": "school"}, "has no column 'school'; its columns: site, age, ward, visits, cost"),
+        (
+            {},
+            {"group": "school"},
+            "has no column 'school'; its columns: 'site', 'age', 'ward', 'visits', 'cost'",
+        ),
         ({}, {"target": "score"}, "has no column 'score'"),
         ({}, {"ignore": ["nothing"]}, "has no column 'nothing'"),
         ({"name": [f"person {i}" for i in range(240)]}, {}, "column 'name' has 144 different texts"),
@@ -229,3 +242,13 @@ def test_values_that_are_merely_large_are_not_noted(recwarn):
     table = heights().assign(when=pandas.date_range("2020-01-01", periods=60), flag=np.arange(60) % 9 == 7)
     from_table(table, group="site", target="height")
     assert not [str(w.message) for w in recwarn]
+
+
+def test_cases_that_were_numbered_are_noted(recwarn):
+    table = only(frame(), "cost")
+    numbered = table.assign(**{"case no": np.random.default_rng(0).permutation(240) + 7000})
+    with pytest.warns(DataNote, match="'case no' holds another whole number in each row.*--ignore 'case no'"):
+        from_table(numbered, group="site", target="cost")
+    recwarn.clear()
+    from_table(table.assign(income=np.arange(240) * 37), group="site", target="cost")
+    assert not [one for one in recwarn if "whole number" in str(one.message)]

@@ -22,6 +22,9 @@ def add(commands: Any) -> None:
     learn.add_argument(
         "--again", action="store_true", help="all rows count, also if they were learned before"
     )
+    learn.add_argument(
+        "--dry-run", action="store_true", help="only say what would be learned, and how rows are answered now"
+    )
     learn.add_argument("--json", action="store_true", help="what was done as one JSON object, for machines")
     learn.set_defaults(run=_learn)
     forget = commands.add_parser(
@@ -39,12 +42,14 @@ def add(commands: Any) -> None:
 def _learn(options: argparse.Namespace) -> int:
     import torch
 
-    from piaget.lab.table_runs import as_plain, learn, opened
+    from piaget.lab.table_runs import as_plain, learn
 
     torch.set_num_threads(1)
-    arrivals, folder = learn(options.folder, options.table, options.again)
+    dry = options.dry_run
+    arrivals, learner, folder = learn(options.folder, options.table, options.again, keep=not dry)
     if options.json:
-        print_json({"event": "learned", "folder": str(folder), "groups": [as_plain(one) for one in arrivals]})
+        event = "would be learned" if dry else "learned"
+        print_json({"event": event, "folder": str(folder), "groups": [as_plain(one) for one in arrivals]})
         return 0
     for arrival in arrivals:
         print(f"{arrival.group:>24}  {arrival.told()}")
@@ -54,9 +59,9 @@ def _learn(options: argparse.Namespace) -> int:
     if not rows:
         print(f"Nothing new: all rows of {options.table} were learned before. (--again counts them again.)")
         return 0
-    _, learner = opened(folder)
+    knows = "would know (nothing was kept)" if dry else "now knows"
     print(
-        f"{new} new group{'s' * (new != 1)}, {updated} updated, {rows:,} new rows; {folder} now knows "
+        f"{new} new group{'s' * (new != 1)}, {updated} updated, {rows:,} new rows; {folder} {knows} "
         f"{len(learner.tasks)} groups"
     )
     return 0

@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,8 +66,8 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="only a preset's first stream, one seed, and er (or --adaptations), with few epochs, tasks and "
-        "samples: shows in a minute or two that all works",
+        help="only the first stream, one seed, and er (or --adaptations), with few epochs, tasks and "
+        "samples: shows in a minute or two that everything works",
     )
     add_flags(parser, ("every", "data_dir", "epochs", "components_from", *PART_SETTINGS))
     add_options(parser)
@@ -142,13 +143,10 @@ def _sweep(options: argparse.Namespace) -> int:
 
 def _product(options: argparse.Namespace, code: Trusted) -> list[Job]:
     """Streams x structures x adaptations x algorithms, as far as they go together."""
-    from piaget.errors import SettingError
-    from piaget.lab.jobs import Job
+    from piaget.lab.jobs import Job, quick
     from piaget.paper.defaults import structure_of
     from piaget.streams import lookup
 
-    if options.quick:
-        raise SettingError("--quick is for presets; for streams, give --epochs and --option")
     names = [name if is_reference(name) else lookup(name).name for name in options.streams]
     streams = list(dict.fromkeys("objects-random" if name == "objects" else name for name in names))
     check_options(streams, options.options, code)
@@ -161,9 +159,27 @@ def _product(options: argparse.Namespace, code: Trusted) -> list[Job]:
             for method in methods(structure, options.adaptations, options.algorithms)
         ]
         common = _common(options) | {"options": tuple(options_for(stream, options.options, code).items())}
-        common |= {"seeds": tuple(options.seeds or range(3)), "settings": tuple(_settings(options).items())}
+        common |= {"seeds": tuple(options.seeds or range(1 if options.quick else 3))}
         jobs += [Job(stream, method, **common) for method in chosen]
-    return jobs
+    settings = _settings(options)
+    jobs = [replace(job, settings=tuple(_fitting(settings, job, jobs, code).items())) for job in jobs]
+    return quick(jobs, options.epochs) if options.quick else jobs
+
+
+def _fitting(settings: dict[str, Any], job: Job, jobs: Sequence[Job], code: Trusted) -> dict[str, Any]:
+    """The settings of one method among others. A field of an adaptation or a structure is that of the methods
+    which have it; one that none has stays: making the learner says what is wrong."""
+    from piaget.lab.making import has_field
+
+    def fits(setting: str, one: Job) -> bool:
+        role, dot, field = setting.partition(".")
+        return not dot or has_field(role, getattr(one.method, role, None), field, code)
+
+    return {
+        setting: value
+        for setting, value in settings.items()
+        if fits(setting, job) or not any(fits(setting, other) for other in jobs)
+    }
 
 
 def _note_absent(jobs: Sequence[Job], options: argparse.Namespace) -> None:
@@ -177,8 +193,6 @@ def _note_absent(jobs: Sequence[Job], options: argparse.Namespace) -> None:
 
 def _preset(options: argparse.Namespace) -> list[Job]:
     """The cohorts of a preset: those of the adaptations and algorithms that were asked for."""
-    from dataclasses import replace
-
     from piaget.errors import SettingError
     from piaget.lab.jobs import preset_jobs, quick
     from piaget.paper.presets import PRESETS

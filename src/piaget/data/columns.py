@@ -87,12 +87,8 @@ def tidied(name: str, values: Any) -> Any:
                     f"column {name!r} holds {value!r} in row {row} (counted from 0), which is no date"
                 )
     texts = {str(v) for v in present}
-    if len(texts) > 1 and all(OTHER_DATE.match(text) for text in texts):
-        raise DataError(
-            f"column {name!r} holds dates such as {present.iloc[0]!r}; expected the year first, as in "
-            "2021-03-04, since day and month cannot be told apart for certain; or leave the column out, or "
-            "name it as categorical"
-        )
+    if len(texts) > 1:
+        _check_dates(name, present)
     numeric = {text for text in texts if NUMBER.fullmatch(text.strip())}
     separated = {text for text in numeric if not PLAIN_NUMBER.fullmatch(text.strip())}
     many = len(texts) > 20 and len(numeric) > len(texts) / 2
@@ -108,6 +104,17 @@ def tidied(name: str, values: Any) -> Any:
             + ": make it a column of numbers, empty where a value is missing; or name it as categorical"
         )
     return values
+
+
+def _check_dates(name: str, values: Any) -> None:
+    """Raises an error if all texts of a pandas column are dates that do not begin with the year."""
+    present = values.dropna()
+    if len(present) and all(isinstance(v, str) and OTHER_DATE.match(v) for v in present):
+        raise DataError(
+            f"column {name!r} holds dates such as {present.iloc[0]!r}; expected the year first, as in "
+            "2021-03-04, since day and month cannot be told apart for certain; or leave the column out, or "
+            "name it as categorical"
+        )
 
 
 ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:$|[T ])")
@@ -153,6 +160,8 @@ def as_numbers(name: str, values: Any) -> np.ndarray:
     pandas = need("pandas", "tables")
     if pandas.api.types.is_datetime64_any_dtype(values):
         values = _as_days(pandas, values)
+    else:
+        _check_dates(name, values)
     found = pandas.to_numeric(values, errors="coerce").to_numpy(np.float64, na_value=np.nan)
     bad = np.flatnonzero(np.isinf(found) | (np.isnan(found) & values.notna().to_numpy(bool)))
     if len(bad):
@@ -241,9 +250,9 @@ def _read_parquet(path: Path) -> Any:
 
 def _read_csv(pandas: Any, path: Path, separator: str, texts: Sequence[str]) -> Any:
     """`texts` stay as they are: also 007 and NA, which is a country."""
+    if separator == ",":
+        separator = max(",;", key=lambda one: _fits(path, one))  # of two that fit alike, the comma
     names = _header(path, separator)
-    if len(names) == 1 and ";" in names[0]:
-        separator, names = ";", _header(path, ";")
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise DataError(f"{path}: column {twice[0]!r} occurs twice; expected different names")
@@ -278,6 +287,14 @@ def _header(path: Path, separator: str) -> list[str]:
     raise DataError(f"{path} is empty; expected a row of names, and rows of values")
 
 
+def _fits(path: Path, separator: str) -> tuple[bool, int]:
+    """Whether the first rows have as many values as there are names, and how many that is."""
+    with _rows(path, separator) as rows:
+        counts = [len(row) for row in itertools.islice(rows, 20) if not _is_blank(row)]
+    names = counts[0] if counts else 0
+    return names > 1 and set(counts) == {names}, names
+
+
 def _check_rows(path: Path, separator: str, columns: int) -> None:
     """Raises an error if a row is too short or too long: readers fill it, or shift all columns by one."""
     with opened(path) as handle:
@@ -292,6 +309,6 @@ def _check_rows(path: Path, separator: str, columns: int) -> None:
                     if len(row) != columns and not _is_blank(row):
                         raise DataError(
                             f"{path}: row {number} has {len(row)} values (row 0 has the names); expected "
-                            f"{columns}, as there are names"
+                            f"{columns}, as there are names (values are separated by {separator!r})"
                         )
             done += len(block)

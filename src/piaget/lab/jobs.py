@@ -11,6 +11,7 @@ from typing import Any
 from piaget.errors import LoadError
 from piaget.files import read_json, write_json
 from piaget.lab.configuration import Configuration, configure
+from piaget.lab.parts import is_reference
 from piaget.paper.names import Method
 from piaget.paper.presets import Pairs, Preset
 
@@ -120,7 +121,7 @@ def preset_jobs(
 def quick(jobs: Sequence[Job], epochs: int | None = None) -> list[Job]:
     """A version of a minute or two: the first stream with its first options, few tasks, samples and epochs.
 
-    It shows that all works, not how well.
+    It shows that everything works, not how well.
     """
     from piaget.streams import stream_options
 
@@ -129,7 +130,8 @@ def quick(jobs: Sequence[Job], epochs: int | None = None) -> list[Job]:
     for job in jobs:
         if (job.stream, job.options) != (jobs[0].stream, jobs[0].options):
             continue
-        options = {key: value for key, value in small.items() if key in stream_options(job.stream)}
+        known = () if is_reference(job.stream) else stream_options(job.stream)
+        options = {key: value for key, value in small.items() if key in known}
         settings = tuple((key, 2 if key == "adapt_every" else value) for key, value in job.settings)
         options |= dict(job.options)
         shortened.append(replace(job, epochs=epochs or 2, options=tuple(options.items()), settings=settings))

@@ -16,7 +16,7 @@ from piaget.errors import SettingError
 from piaget.knowledge.checks import check_task
 from piaget.knowledge.state import State
 from piaget.lab.configuration import Configuration
-from piaget.lab.parts import METHOD, NOTHING, PARTS, Trusted, as_flag, is_reference, make_part
+from piaget.lab.parts import METHOD, NOTHING, PARTS, Trusted, as_flag, field_names, is_reference, make_part
 from piaget.learner import Learner
 from piaget.method.registry import FAMILIES
 from piaget.streams import from_table, stream
@@ -152,6 +152,14 @@ def make_parts(configuration: Configuration, trusted: Trusted) -> dict[str, Any]
             name = name or _usual(role, configuration)
             plain[role] = make_part(role, _papers(role, name), values, f"{role} {name!r}")
     return plain
+
+
+def has_field(role: str, name: str | None, field: str, trusted: Trusted) -> bool:
+    """Whether a method's part has such a field. Of parts that it does not name: yes, if it may be so."""
+    if name is None or role not in FAMILIES:
+        return True
+    part = trusted(role, name) if is_reference(name) else FAMILIES[role].parts.get(name)
+    return field in field_names(part)
 
 
 def _usual(role: str, configuration: Configuration) -> str:

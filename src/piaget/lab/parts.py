@@ -172,7 +172,7 @@ def make_part(role: str, target: Any, fields: Mapping[str, Any], where: str) -> 
     if not (issubclass(target, base) if is_class else isinstance(target, base)):
         kind = f"the class {target.__name__}" if is_class else f"a {type(target).__name__}"
         raise SettingError(f"{where}: it is {kind}; expected a class or an object of {base.__name__}")
-    known = _field_names(target)
+    known = field_names(target)
     for name in fields:
         if name not in known:
             have = f"its fields: {', '.join(known)}" if known else "it has no fields"
@@ -186,7 +186,7 @@ def make_part(role: str, target: Any, fields: Mapping[str, Any], where: str) -> 
     return part
 
 
-def _field_names(target: Any) -> list[str]:
+def field_names(target: Any) -> list[str]:
     """What can be set when a part is made."""
     if dataclasses.is_dataclass(target):
         return [one.name for one in dataclasses.fields(target) if one.init]

@@ -65,7 +65,8 @@ def run(
             gone = _forgotten(place)
             data = {name: mark for name, mark in fingerprints(stream).items() if name not in gone}
             try:
-                folder.begin(place, configuration, seed, {"seed": seed}, data, **begun)
+                learner = {"seed": seed, **configuration["settings"]}
+                folder.begin(place, configuration, seed, learner, data, **begun)
             except DataError as error:
                 if not ended:
                     raise
@@ -164,8 +165,11 @@ def opened(path: Path) -> tuple[RunFolder, PriorLearner]:
     return one, PriorLearner.load(place)
 
 
-def learn(path: Path, table: Path, again: bool = False) -> tuple[list[Arrival], Path]:
-    """A later table; what it brought of each group, and the run's folder."""
+def learn(
+    path: Path, table: Path, again: bool = False, keep: bool = True
+) -> tuple[list[Arrival], PriorLearner, Path]:
+    """A later table; what it brought of each group, the learner that knows it, and the run's folder. Unless
+    it is to be kept, nothing of that is written."""
     run, _ = opened(path)
     with only_one([run.path]):
         _finish(run.path)
@@ -175,12 +179,12 @@ def learn(path: Path, table: Path, again: bool = False) -> tuple[list[Arrival], 
         gone = [one.group for one in arrivals if not one.known and one.group in _forgotten(run.path)]
         if gone:
             note(f"groups that were forgotten come again: {some(gone)}")
-        if any(arrival.rows for arrival in arrivals):
+        if keep and any(arrival.rows for arrival in arrivals):
             rows = arrival_rows(learner, arrivals, table.name.split(".")[0])
             for arrival in arrivals:
                 folder.log(run.path, f"{table.name}: {arrival.group}: {arrival.told()}")
             commit(run.path, learner, rows)
-    return arrivals, run.path
+    return arrivals, learner, run.path
 
 
 def forget(path: Path, groups: Sequence[str]) -> tuple[Path, list[str]]:

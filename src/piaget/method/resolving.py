@@ -199,7 +199,7 @@ def check_own_part(role: str, part: Any, known: Mapping[str, Any]) -> None:
     if not isinstance(name, str) or not name or "/" in name:
         raise SettingError(f"{where}: its name is {name!r}; expected a text without '/': name = \"mine\"")
     if name in known and type(known[name]) is not type(part):
-        raise SettingError(f"{where}: its name is {name!r}, which is one of the paper's; give it another")
+        raise SettingError(f"{where}: its name is {name!r}, which is one of the library's; give it another")
 
 
 def _changed(part: Any, name: str, field: str, value: Any) -> Any:

@@ -69,11 +69,12 @@ def share_of(some: Mapping[int, float], every: Mapping[int, float]) -> str:
 def mark_best(table: Table, column: int, higher: bool, rows: Iterable[int]) -> None:
     """In bold: the best of these rows, and those that round to the same."""
     cells = {row: table.rows[row][column] for row in rows}
-    values = {row: float(cell.text.split(" ")[0]) for row, cell in cells.items() if cell.value is not None}
+    values = {row: cell.value for row, cell in cells.items() if cell.value is not None}
     if len(values) > 1:
-        best = (max if higher else min)(values.values())
-        for row, value in values.items():
-            table.rows[row][column] = replace(cells[row], best=value == best)
+        best = cells[(max if higher else min)(values, key=values.__getitem__)]
+        for row in values:
+            same = cells[row].text.split(" ")[0] == best.text.split(" ")[0]
+            table.rows[row][column] = replace(cells[row], best=same)
 
 
 # --- forms ------------------------------------------------------------------------------------------------

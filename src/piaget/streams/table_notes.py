@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from piaget.errors import note
 
 SHOWN = 5  # names in a message, at most
 FAR = 1000  # spreads of a column in training, by which a value is away from its mean there
+ELSEWHERE = 4  # of these spreads, by which most values are
+MANY_ROWS = 50  # from which on it is no chance that whole numbers are all different
 APART = 100  # ranges in which nine of ten values of a column lie, by which a value is away from their middle
 
 
@@ -45,15 +48,29 @@ def _note_new(column: Column, texts: np.ndarray) -> None:
     new = [text for text in dict.fromkeys(texts) if text is not None and text not in levels]
     if new:
         rows = int(np.isin(texts, np.array(new, object)).sum())
+        plain = {_plain(level): level for level in column.levels}
+        alike = [plain[_plain(text)] for text in new if _plain(text) in plain]
+        hint = f". {some(list(dict.fromkeys(alike)))} would be known: the same word, spelt otherwise" * bool(
+            alike
+        )
         note(
-            f"column {column.name!r}: {some(new)} was never seen before, in {rows} of {len(texts)} rows: "
-            "these are answered by their other columns"
+            f"column {column.name!r}: {some(new)} {'were' if len(new) > 1 else 'was'} never seen before, in "
+            f"{rows} of {len(texts)} rows: these are answered by their other columns{hint}"
         )
 
 
 def _note_far(column: Column, values: Any) -> None:
-    away = np.abs(column.encode(values)[:, 0])
+    encoded = column.encode(values)[:, 0]
+    away = np.abs(encoded)
     rows = int((away > FAR).sum())
+    middle = float(np.median(encoded[values.notna().to_numpy(bool)])) if values.notna().any() else 0.0
+    if not rows and abs(middle) > ELSEWHERE:
+        side = "above" if middle > 0 else "below"
+        note(
+            f"column {column.name!r}: these rows lie elsewhere, half of them {abs(middle):.1f} spreads or "
+            f"more {side} the mean in training, so that answers are extrapolated. Is it in the same unit? (A "
+            "date that is always later is better left out.)"
+        )
     if rows:
         note(
             f"column {column.name!r} holds {values.iloc[int(away.argmax())]}, {away.max():.0e} times its "
@@ -77,6 +94,19 @@ def note_outliers(columns: Iterable[str], frame: Any) -> None:
                 f"({rows} of {len(frame)} training rows are far away): scaled together with it, all others "
                 "look alike. Mend such rows or leave them out; if they are right, give the column otherwise, "
                 "as a logarithm or a rank"
+            )
+
+
+def note_identifiers(columns: Iterable[str], frame: Any) -> None:
+    """Whole numbers that are different in every row of a first table, and consecutive but for gaps: cases
+    that were numbered, nothing to predict from."""
+    for name in (name for name in columns if frame[name].dtype.kind in "iuf"):  # not dates
+        numbers = as_numbers(name, frame[name])
+        whole = len(numbers) >= MANY_ROWS and bool((numbers == np.floor(numbers)).all())  # NaN is none
+        if whole and len(np.unique(numbers)) == len(numbers) and np.ptp(numbers) < 2 * len(numbers):
+            note(
+                f"column {name!r} holds another whole number in each row, as cases are numbered: leave it "
+                f"out (on the command line, --ignore {shlex.quote(name)}) unless it means something"
             )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import shlex
 import zlib
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ from piaget.errors import DataError, SettingError, note
 from piaget.extras import need
 from piaget.streams.cuts import Rows, limit, make_task, of_rows, unusable
 from piaget.streams.lazy import LazyStream
-from piaget.streams.table_notes import note_alike, note_outliers
+from piaget.streams.table_notes import note_alike, note_identifiers, note_outliers
 
 MOST_LEVELS = 100  # of a category; more are names or numbers of things
 MOST_CLASSES = 20  # whole numbers with more different values are taken for quantities
@@ -142,6 +143,7 @@ def from_table(
         fitted = fit_columns(frame.iloc[train], columns, set(categorical))
         encoding = Encoding(fitted, group, target, kind, scaling)
         numbers = [column.name for column in fitted if column.levels is None]
+        note_identifiers(numbers, frame)
         note_outliers([*numbers, *([target] if kind == "regression" else [])], frame.iloc[train])
     x, stream = encoding.encode(frame), name or source
     tasks = [g.task(task, stream, kind, x, encoding) for task, g in groups.items()]
@@ -161,7 +163,11 @@ def _names(what: str, columns: Any) -> list[str]:
 def _check_columns(source: str, there: list[str], named: list[str]) -> None:
     for name in named:
         if name not in there:
-            raise DataError(f"{source} has no column {name!r}; its columns: {', '.join(there)}")
+            near = difflib.get_close_matches(name.casefold(), {t.casefold(): t for t in there}, 1, 0.8)
+            same = [t for t in there if t.casefold() in near]
+            hint = f" (did you mean {same[0]!r}?)" if same else ""
+            columns = ", ".join(map(repr, there))
+            raise DataError(f"{source} has no column {name!r}{hint}; its columns: {columns}")
 
 
 def without_missing(frame: Any, source: str, columns: list[str]) -> Any:
@@ -343,7 +349,7 @@ def fit_columns(train: Any, columns: list[str], categorical: set[str]) -> tuple[
 def _not_categories(names: dict[str, list[str]]) -> DataError:
     """The error about columns of names or free text. names: {column: its different texts}."""
     found = "; ".join(
-        f"column {name!r} has {len(levels):,} different texts, such as {levels[0]!r}"
+        f"column {name!r} has {len(levels):,} different texts in training rows, such as {levels[0]!r}"
         for name, levels in names.items()
     )
     return DataError(
