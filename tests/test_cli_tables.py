@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pandas
@@ -455,3 +456,60 @@ def test_tables_in_python():
     with pytest.warns(DataNote, match="never seen"):
         answered = predict_table(learner, visits([0, 9], 3, seed=4), proba=True)
     assert list(answered["predicted from"]) == ["own rows"] * 3 + ["other groups"] * 3
+
+
+def test_texts_for_missing_values_and_truth_values_are_the_same_later(tmp_path, capsys):
+    """Whatever a file holds, all its rows are learned once, and predicted without a word."""
+    table = visits(range(4), 40).drop(columns="stay")
+    rng = np.random.default_rng(0)
+    table["smokes"] = rng.choice(["TRUE", "FALSE", ""], len(table))
+    table["ward"] = np.where(rng.random(len(table)) < 0.1, "NA", table["ward"])
+    table["land"] = rng.choice(["NA", "de", "fr"], len(table))  # named as a category: a country
+    table["id"] = [f"{i:05d}" for i in range(len(table))]
+    path, out = tmp_path / "t.csv", tmp_path / "out"
+    table.to_csv(path, index=False)
+    run = words("run --group site --target ill --categorical land --ignore id --quiet --table", path)
+    assert said(capsys, *run, "--out", out).code == 0
+    learner = piaget.PriorLearner.load(out / "seed-0" / "learner")
+    assert learner.known.rows == len(table)
+    encoding = learner.encoding()
+    assert encoding is not None
+    assert {"land=NA", "smokes=True", "ward is missing"} <= set(encoding.inputs)
+    predicted = said(capsys, "predict", out, path, "--out", tmp_path / "p.csv")
+    assert (predicted.code, "never seen" in predicted.err) == (0, False), predicted.err
+    written = pandas.read_csv(tmp_path / "p.csv", dtype=str, keep_default_na=False)
+    original = pandas.read_csv(path, dtype=str, keep_default_na=False)
+    pandas.testing.assert_frame_equal(written[original.columns], original)  # to the letter
+    assert "Nothing new" in said(capsys, "learn", out, path).out
+
+
+def test_names_of_columns_that_would_be_the_same(tmp_path, capsys):
+    table = visits(range(3), 30).drop(columns="stay").rename(columns={"ill": "from"})
+    path, out = tmp_path / "t.csv", tmp_path / "out"
+    table.to_csv(path, index=False)
+    assert (
+        said(capsys, *words("run --group site --target from --quiet --table", path), "--out", out).code == 0
+    )
+    assert said(capsys, "predict", out, path, "--out", tmp_path / "p.csv").code == 0
+    answers = pandas.read_csv(tmp_path / "p.csv")
+    assert set(answers["predicted from"]) <= set(table["from"])
+    assert set(answers["predicted from (2)"]) == {"own rows"}
+    refused = said(capsys, "predict", out, path, "--out", out / "seed-0" / "rows.csv")
+    assert (refused.code, "that is the folder of a run" in refused.err) == (2, True)
+
+
+def test_test_rows_are_a_random_sample():
+    """Coins that tell nothing: counting a group's own does no better than chance on its test rows."""
+    rng = np.random.default_rng(0)
+    table = pandas.DataFrame({"g": np.repeat(np.arange(400), 6).astype(str), "x": rng.normal(size=2400)})
+    table["coin"] = rng.choice(["heads", "tails"], 2400)
+
+    def counted(**options):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataNote)  # groups of one class only
+            stream = from_table(table, group="g", target="coin", **options)
+        pairs = [(task.train.y, task.test.y) for task in stream if task.test is not None]
+        return np.mean([float((own == train.mode().values).double().mean()) for train, own in pairs])
+
+    assert abs(counted() - 0.5) < 0.06
+    assert counted(stratified=True) > 0.7

@@ -546,3 +546,28 @@ def test_directions_that_cannot_pay_are_given_up_early(kind, hidden, monkeypatch
     assert known.begun[2].k == whole.begun[2].k == hidden
     assert early < len(heights) - early
     close(known, whole, data["task 1"][0], "task 1", 1e-3)
+
+
+@pytest.mark.parametrize("kind", ["binary", "regression"])
+def test_rows_that_come_sorted_are_learned_as_others_are(kind):
+    """Trees learn from rows that are kept, which must not be those of one class or of high values."""
+    rng = np.random.default_rng(0)
+    x = torch.as_tensor(rng.normal(size=(3000, 2)))
+    score = 2 * x[:, 0] + torch.as_tensor(rng.logistic(size=3000))
+    y = (score > 0).long() if kind == "binary" else score
+    order = y.argsort(stable=True)
+    new_x, answers = torch.as_tensor(rng.normal(size=(500, 2))), []
+    for rows in (torch.arange(3000), order):
+        known = prior.settled(prior.learn(prior.begin(kind), "a", x[rows], y[rows]))
+        kept = known.records["a"].y.double()
+        assert len(kept) == 500
+        assert float(kept.mean()) == pytest.approx(
+            float(y.double().mean()), abs=0.15 * float(y.double().std())
+        )
+        said = (
+            prior.probabilities(known, new_x, "a")[:, 1]
+            if kind == "binary"
+            else prior.values(known, new_x, "a")[0]
+        )
+        answers.append(said)
+    torch.testing.assert_close(*answers, atol=0.03 if kind == "binary" else 0.3, rtol=0)

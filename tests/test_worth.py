@@ -21,6 +21,7 @@ from piaget.scoring.answer_scores import (
     reliability,
     value_scores,
 )
+from piaget.scoring.rows import MAJORITY
 from piaget.scoring.simple_models import GroupRows, Part, compared
 from piaget.scoring.worth import at_chance, best_simple, difference, is_it_worth_it, standard_errors
 from tests.small import make_row
@@ -220,3 +221,23 @@ def test_rows_that_are_alike_are_not_taken_for_the_same():
     assert overlap.unseen(all_grown=False).all()
     assert overlap.unseen(all_grown=True).sum() == 1
     assert overlap.changed() is None
+
+
+def test_rare_classes_are_not_at_the_level_of_chance_if_probabilities_tell_more():
+    accuracy = scored([0.92] * 6, "accuracy") + scored([0.92] * 6, MAJORITY)
+    assert "level of chance" in str(at_chance(accuracy))
+    better = scored([0.29 + 0.001 * i for i in range(6)], "loss") + scored([0.336] * 6, "loss by majority")
+    assert at_chance(accuracy + better) is None
+    assert at_chance(scored([0.88, 0.92])) is None  # two groups: noise cannot be told
+
+
+def test_rows_that_come_again_among_new_ones_are_not_counted_twice():
+    x = torch.arange(180.0).reshape(60, 3)
+    marks = marks_of(x, torch.zeros(60))
+    new = torch.cat([marks[:20], marks_of(1000 + x[:10], torch.zeros(10))])
+    unseen = Overlap(new, [marks]).unseen(False)
+    assert unseen.tolist() == [False] * 20 + [True] * 10
+    same = marks[:1].repeat(60)  # rows that are alike
+    overlap = Overlap(same[:30], [same])
+    assert overlap.unseen(False).all()
+    assert overlap.alike(overlap.unseen(False)) == 30

@@ -13,7 +13,7 @@ from piaget.errors import DataError, note
 from piaget.knowledge.common import Rows
 from piaget.prior_learner import PriorLearner
 from piaget.scoring.rows import ARRIVAL, EXPLAINED, USUALLY, Row
-from piaget.streams.table_notes import note_alike
+from piaget.streams.table_notes import note_alike, some
 from piaget.streams.table_rows import rows_by_group
 
 BEYOND = 10  # ranges of the values that were learned, by which new ones lie outside it
@@ -102,7 +102,7 @@ def _new_rows(learner: PriorLearner, groups: dict[str, Rows], source: str) -> di
     if overlaps and len(overlaps) == len(groups) and all(one.contained for one in overlaps.values()):
         return {group: (x[:0], y[:0]) for group, (x, y) in groups.items()}  # a part of what was learned
     all_grown = all(one.grown for one in overlaps.values())
-    fresh = dict(groups)
+    fresh, alike = dict(groups), {}
     for group, overlap in overlaps.items():
         found = overlap.changed()
         if found is not None:
@@ -115,6 +115,14 @@ def _new_rows(learner: PriorLearner, groups: dict[str, Rows], source: str) -> di
         x, y = groups[group]
         mask = overlap.unseen(all_grown)
         fresh[group] = x[mask], y[mask]
+        alike[group] = overlap.alike(mask)
+    rows = sum(len(y) for _, y in fresh.values())
+    if sum(alike.values()) > rows / 2:
+        note(
+            f"{source}: {sum(alike.values())} of {rows} rows that are taken for new are equal to rows that "
+            f"were learned before ({some([group for group, count in alike.items() if count])}): rows are "
+            "often alike in this table, so that it may be chance. If they are the same cases, leave them out"
+        )
     return fresh
 
 

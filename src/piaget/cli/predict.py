@@ -40,6 +40,7 @@ def add(commands: Any) -> None:
 
 def _predict(options: argparse.Namespace) -> int:
     import piaget
+    from piaget.data.columns import as_written
     from piaget.errors import LoadError, SettingError
     from piaget.files import write_atomically
     from piaget.lab.folder import DONE, RunFolder, runs_in
@@ -49,6 +50,8 @@ def _predict(options: argparse.Namespace) -> int:
         raise SettingError(f"--out {options.out}; expected a file that ends in .csv or .parquet")
     if not options.out.absolute().parent.is_dir():
         raise SettingError(f"--out {options.out}: there is no such folder")
+    if (options.out.absolute().parent / "run.json").exists():
+        raise SettingError(f"--out {options.out}: that is the folder of a run; expected another one")
     runs = runs_in(options.folder)
     run = runs[0] if len(runs) == 1 else RunFolder(options.folder)
     try:
@@ -69,6 +72,9 @@ def _predict(options: argparse.Namespace) -> int:
         threshold=options.threshold,
     )
     new = answered.attrs.pop("predicted")
+    written = as_written(options.table)
+    if written is not None and options.out.suffix == ".csv":
+        answered = written.assign(**{name: answered[name] for name in new})
     if options.out.suffix == ".parquet":
         write_atomically(options.out, answered.to_parquet(index=False))
     else:

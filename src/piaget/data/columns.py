@@ -155,10 +155,15 @@ def _as_floats(name: str, values: Any) -> Any:
     return found
 
 
+def is_dates(values: Any) -> bool:
+    """Are these dates, or times?"""
+    return bool(need("pandas", "tables").api.types.is_datetime64_any_dtype(values))
+
+
 def as_numbers(name: str, values: Any) -> np.ndarray:
     """A pandas column as float64; missing values are NaN, infinite ones and texts are refused."""
     pandas = need("pandas", "tables")
-    if pandas.api.types.is_datetime64_any_dtype(values):
+    if is_dates(values):
         values = _as_days(pandas, values)
     else:
         _check_dates(name, values)
@@ -215,6 +220,16 @@ def read_table(table: Any, texts: Sequence[str] = ()) -> tuple[Any, str]:
     return frame, source
 
 
+def as_written(path: Path) -> Any | None:
+    """A CSV file as a DataFrame of its texts, to the letter: 007, 1.10 and NA. None: it is no such file."""
+    pandas = need("pandas", "tables")
+    ends = path.name.lower().removesuffix(".gz").rpartition(".")[2]
+    if ends not in ("csv", "tsv"):
+        return None
+    separator = "\t" if ends == "tsv" else _separator(path)
+    return _read_csv(pandas, path, separator, _header(path, separator))
+
+
 def _read_file(path: Path, texts: Sequence[str]) -> Any:
     pandas = need("pandas", "tables")
     ends = path.name.lower().removesuffix(".gz").rpartition(".")[2]
@@ -224,7 +239,7 @@ def _read_file(path: Path, texts: Sequence[str]) -> Any:
         if ends == "parquet":
             return _read_parquet(path)
         if ends in ("csv", "tsv"):
-            return _read_csv(pandas, path, "\t" if ends == "tsv" else ",", texts)
+            return _read_csv(pandas, path, "\t" if ends == "tsv" else _separator(path), texts)
     except DataError:
         raise
     except UnicodeDecodeError as error:
@@ -250,8 +265,6 @@ def _read_parquet(path: Path) -> Any:
 
 def _read_csv(pandas: Any, path: Path, separator: str, texts: Sequence[str]) -> Any:
     """`texts` stay as they are: also 007 and NA, which is a country."""
-    if separator == ",":
-        separator = max(",;", key=lambda one: _fits(path, one))  # of two that fit alike, the comma
     names = _header(path, separator)
     twice = [name for name in names if names.count(name) > 1]
     if twice:
@@ -287,12 +300,16 @@ def _header(path: Path, separator: str) -> list[str]:
     raise DataError(f"{path} is empty; expected a row of names, and rows of values")
 
 
-def _fits(path: Path, separator: str) -> tuple[bool, int]:
-    """Whether the first rows have as many values as there are names, and how many that is."""
-    with _rows(path, separator) as rows:
-        counts = [len(row) for row in itertools.islice(rows, 20) if not _is_blank(row)]
-    names = counts[0] if counts else 0
-    return names > 1 and set(counts) == {names}, names
+def _separator(path: Path) -> str:
+    """Comma or semicolon: the one by which the first rows have as many values as there are names."""
+
+    def fits(separator: str) -> tuple[bool, int]:
+        with _rows(path, separator) as rows:
+            counts = [len(row) for row in itertools.islice(rows, 20) if not _is_blank(row)]
+        names = counts[0] if counts else 0
+        return names > 1 and set(counts) == {names}, names
+
+    return max(",;", key=fits)  # of two that fit alike, the comma
 
 
 def _check_rows(path: Path, separator: str, columns: int) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from piaget.data.columns import as_dates, as_frame, as_numbers, as_texts
+from piaget.data.columns import MISSING, as_dates, as_frame, as_numbers, as_texts
 from piaget.data.plain import is_number, plain, shown
 from piaget.data.typed_data import LATER
 from piaget.errors import DataError, SettingError
@@ -117,6 +117,20 @@ class Column:
         names = [self.name] if self.levels is None else [f"{self.name}={level}" for level in self.levels]
         return names + [f"{self.name} is missing"] * self.may_miss
 
+    def recognized(self, values: Any) -> Any:
+        """A pandas column of a category as it was read in training: a file's texts that mean "missing" are
+        missing, unless they were levels; and truth values are written as Python writes them."""
+        levels = set(self.levels or ())
+
+        def one(value: Any) -> Any:
+            if not isinstance(value, str) or value in levels:
+                return value
+            if value in MISSING:
+                return None
+            return value.capitalize() if value.capitalize() in levels & {"True", "False"} else value
+
+        return values.astype(object).map(one)
+
     def encode(self, values: Any) -> np.ndarray:
         """A pandas column -> (n, inputs). Missing: the mean, or no level; an unseen level: none."""
         missing = values.isna().to_numpy(bool)
@@ -159,9 +173,15 @@ class Encoding:
         """The columns that are categories."""
         return [column.name for column in self.columns if column.levels is not None]
 
+    def recognized(self, frame: Any) -> Any:
+        """A later DataFrame, with categories as they were read in training."""
+        columns = [column for column in self.columns if column.levels is not None]
+        there = [column for column in columns if column.name in frame.columns]
+        return frame.assign(**{column.name: column.recognized(frame[column.name]) for column in there})
+
     def encode(self, rows: Any) -> np.ndarray:
         """Rows (a table, or a list of dictionaries) -> (n, inputs) float32. Other columns are ignored."""
-        frame = as_frame(rows)
+        frame = self.recognized(as_frame(rows))
         absent = [column.name for column in self.columns if column.name not in frame.columns]
         if absent:
             raise DataError(

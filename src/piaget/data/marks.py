@@ -66,12 +66,18 @@ class Overlap:
                 return again, batch.total()
         return None
 
+    def alike(self, unseen: Tensor) -> int:
+        """How many of the rows that are taken for new equal rows that were learned."""
+        known = sum(self.batches, Counter[int]())
+        return sum(known[mark] > 0 for mark, fresh in zip(self.new, unseen.tolist(), strict=True) if fresh)
+
     def unseen(self, all_grown: bool) -> Tensor:
-        """(n,) bool: which rows are new. all_grown: the whole table holds what was learned of its groups."""
+        """(n,) bool: which rows are new. all_grown: the whole table holds what was learned of its groups.
+        Equal rows are known ones where rows tell themselves apart, and where all of them are there."""
         left, taken = Counter(self.there), Counter[int]()
         for batch in self.batches:
-            if (all_grown or self.distinct(batch)) and not batch - left:
-                left, taken = left - batch, taken + batch
+            if self.distinct(batch) or (all_grown and not batch - left):
+                left, taken = left - batch, taken + (batch & left)
         fresh = []
         for mark in self.new:
             fresh.append(taken[mark] == 0)

@@ -15,7 +15,7 @@ from piaget.data.tasks import Stream, Task
 from piaget.errors import SettingError
 from piaget.knowledge.checks import check_task
 from piaget.knowledge.state import State
-from piaget.lab.configuration import Configuration
+from piaget.lab.configuration import Configuration, is_prior
 from piaget.lab.parts import METHOD, NOTHING, PARTS, Trusted, as_flag, field_names, is_reference, make_part
 from piaget.learner import Learner
 from piaget.method.registry import FAMILIES
@@ -56,7 +56,8 @@ def make_stream(
 ) -> Stream:
     """The stream of a run: the paper's by name, one's own by reference, or that of a table."""
     if configuration["table"] is not None:
-        return from_table(**configuration["table"], seed=seed)
+        stratified = not is_prior(configuration)  # deep methods: as in version 0.1
+        return from_table(**configuration["table"], seed=seed, stratified=stratified)
     name, options = configuration["stream"], configuration["options"]
     if is_reference(name):
         return _call(name, seed, options, trusted)

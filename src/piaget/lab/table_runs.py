@@ -41,6 +41,7 @@ from piaget.suited import all_labels, why_not
 from piaget.table_life import Arrival, arrival_rows, learn_table
 
 Say = Callable[[str], None]  # what is going on, in words
+LONG = 3e8  # groups x inputs^3 that take half a minute
 
 
 def run(
@@ -107,7 +108,9 @@ def _train(place: Path, configuration: Configuration, seed: int, stream: Stream,
     labels = all_labels(stream)
     learner = PriorLearner(labels, class_weight=_class_weight(configuration, labels), seed=seed)
     tasks = list(stream)
-    say(f"learning {len(tasks)} groups")
+    inputs = tasks[0].input_shape[0]
+    long = len(tasks) * inputs**3 > LONG
+    say(f"learning {len(tasks)} groups" + f" of {inputs} inputs, which may take minutes" * long)
     learner.learn_all(tasks)
     learner.settle()
     rows = learner.evaluate(tasks)

@@ -19,6 +19,7 @@ from piaget.prior.likelihoods import LabelTerms, ValueTerms
 from piaget.prior.records import Record, record_of, standardised, together, within
 
 ALWAYS, SHARE = 10, 0.1  # components adapt at each of the first tasks, then when that share of rows is new
+LARGEST_INPUT, LARGEST_VALUE = 1e37, 1e100  # rows are kept with 32 bits, values are squared
 MANY, WORK = 100, 3e7  # tasks, and tasks x features^3: beyond, directions are reconsidered when it is settled
 
 
@@ -254,6 +255,11 @@ def checked(known: Knowledge, task: str, x: Any, y: Any) -> tuple[Tensor, Tensor
         )
     if not torch.isfinite(x.double()).all() or not torch.isfinite(y.double()).all():
         raise TaskError(f"{where}: NaN or infinite numbers; expected finite ones")
+    if float(x.double().abs().max()) > LARGEST_INPUT or float(y.double().abs().max()) > LARGEST_VALUE:
+        raise TaskError(
+            f"{where}: inputs beyond {LARGEST_INPUT:g}, or targets beyond {LARGEST_VALUE:g}: too large to "
+            "compute with"
+        )
     if known.form.classes and (
         y.is_floating_point() or int(y.min()) < 0 or int(y.max()) >= known.form.classes
     ):

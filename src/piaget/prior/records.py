@@ -82,15 +82,20 @@ def added(counts: Sequence[Tensor], classes: int = 0) -> Tensor:
 
 
 def within(record: Record, frame: Frame, limit: int, weights: Tensor) -> Record:
-    """With no more rows than `limit`. weights: (C, d) what is believed, where labels are settled."""
+    """With no more rows than `limit`. weights: (C, d) what is believed, where labels are settled.
+
+    Which rows stay is drawn, always alike: trees learn from them, and rows may come sorted by class or value.
+    """
     extra = len(record.y) - limit
     if extra <= 0:
         return record
-    kept = replace(record, x=record.x[extra:].clone(), y=record.y[extra:].clone())
+    order = torch.randperm(len(record.y), generator=torch.Generator().manual_seed(record.n))
+    gone, stay = order[:extra], order[extra:].sort().values
+    kept = replace(record, x=record.x[stay], y=record.y[stay])
     if not isinstance(kept, Labels):
         return kept
-    features = frame.features(record.x[:extra])
-    found = expand(features[None], record.y[None, :extra], None, weights[None])
+    features = frame.features(record.x[gone])
+    found = expand(features[None], record.y[None, gone], None, weights[None])
     settled = Quadratic(*(part[0] for part in found))
     if kept.settled is not None:
         settled = Quadratic(*(a + b for a, b in zip(kept.settled, settled, strict=True)))

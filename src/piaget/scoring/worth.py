@@ -13,6 +13,7 @@ from piaget.errors import SettingError
 from piaget.scoring.rows import LOWER_IS_BETTER, MAJORITY, SIMPLE, Row
 
 SURE = 2.0  # standard errors, at least
+FEW = 5  # groups
 LEVEL = 0.95  # of Student's distribution, which asks for more of them where groups are few
 NAMES = {"auc": "AUC", "loss": "log-loss", "rmse": "RMSE", "r2": "R2", "accuracy": "accuracy"}
 CHOICES = {
@@ -126,9 +127,11 @@ def is_it_worth_it(rows: Sequence[Row], metric: str) -> str | None:
 
 
 def at_chance(rows: Sequence[Row]) -> str | None:
-    """A sentence, if tasks stay at the level of chance, in the mean and within noise."""
+    """A sentence, if tasks stay at the level of chance by every score, in the mean and within noise."""
+    sentence = None
     for metric, chance, told in (
         ("auc", None, "an AUC of 0.5"),
+        ("loss", "loss by majority", "the most frequent class alone"),
         ("accuracy", MAJORITY, "the most frequent class alone"),
         ("rmse", "rmse by majority", "each group's mean alone"),
     ):
@@ -137,15 +140,13 @@ def at_chance(rows: Sequence[Row]) -> str | None:
         found = difference(metric, ours, theirs)
         if found is None:
             continue
-        if found.error is None:
-            sure = found.mean > 0
-        else:
-            sure = found.mean > standard_errors(found.groups) * found.error
-        if sure:
+        # Of a few groups, noise cannot be told: what is better in the mean is not called chance.
+        noise = 0.0 if found.groups < FEW else standard_errors(found.groups) * (found.error or 0.0)
+        if found.mean > noise:
             return None
         mean = statistics.fmean(ours.values())
-        return (
+        sentence = sentence or (
             f"At the level of chance: {NAMES[metric]} {mean:.3f} in the mean of {found.groups} tasks is no "
             f"better than {told}, within noise. Inputs may tell nothing of the target, or rows are too few."
         )
-    return None
+    return sentence

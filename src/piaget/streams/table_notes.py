@@ -31,7 +31,9 @@ def note_odd_columns(frame: Any, encoding: Encoding) -> None:
         values = frame[column.name]
         missing = int(values.isna().sum())
         if missing and not column.may_miss:
-            taken = "these are answered by their other columns" if column.levels else "its mean is taken"
+            taken = (
+                "these are answered by their other columns" if column.levels else f"{column.mean:g} is taken"
+            )
             note(
                 f"column {column.name!r} has no value in {missing} of {len(frame)} rows, and none was "
                 f"missing in training: {taken}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -44,7 +45,7 @@ def predict_table(
         raise DataError("the learner has learned no task from a table: it has no columns to go by")
     frame, source = read_table(rows, [encoding.group, *encoding.categories])
     check_columns(source, list(frame.columns), encoding, None)
-    note_odd_columns(frame, encoding)
+    note_odd_columns(encoding.recognized(frame), encoding)
     groups = as_texts(frame[encoding.group])
     unknown = [group for group in dict.fromkeys(groups) if group not in learner.tasks]
     note_alike((group for group in unknown if group is not None), learner.tasks)
@@ -100,18 +101,31 @@ def _prior_columns(
             parts = torch.stack([said.values, *said.interval(0.9 if interval is None else interval)], 1)
         numbers[groups == group] = parts.numpy()
     known = set(learner.tasks)
-    basis = {BASIS: np.array([OWN if group in known else OTHERS for group in groups], object)}
+    basis = BASIS, np.array([OWN if group in known else OTHERS for group in groups], object)
     if not labels:
-        told = {f"predicted {target}": numbers[:, 0]}
+        told = [(f"predicted {target}", numbers[:, 0])]
         if interval is not None:
-            told |= {f"{target} from": numbers[:, 1], f"{target} to": numbers[:, 2]}
-        return told | basis
+            told += [(f"{target} from", numbers[:, 1]), (f"{target} to", numbers[:, 2])]
+        return _distinct([*told, basis])
     if threshold is not None:
         number = (numbers[:, 1] >= threshold).astype(np.int64)
-    told = {f"predicted {target}": np.array([labels[i] for i in number], object)}
+    told = [(f"predicted {target}", np.array([labels[i] for i in number], object))]
     if proba:
-        told |= {f"probability of {label}": numbers[:, i] for i, label in enumerate(labels)}
-    return told | basis
+        told += [(f"probability of {label}", numbers[:, i]) for i, label in enumerate(labels)]
+    return _distinct([*told, basis])
+
+
+def _distinct(columns: Sequence[tuple[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """By name; a name that was there before (of a target called "from", of classes 1 and "1") gets a
+    number."""
+    told: dict[str, np.ndarray] = {}
+    for name, values in columns:
+        unique, number = name, 1
+        while unique in told:
+            number += 1
+            unique = f"{name} ({number})"
+        told[unique] = values
+    return told
 
 
 def _check(labels: Any, proba: bool, interval: float | None, threshold: float | None) -> None:
@@ -120,6 +134,6 @@ def _check(labels: Any, proba: bool, interval: float | None, threshold: float | 
     if labels and interval is not None:
         raise SettingError("the target is a class: it has probabilities, no intervals")
     if threshold is not None and len(labels) != 2:
-        raise SettingError(f"threshold: of two classes; the target has {len(labels)}")
+        raise SettingError(f"a threshold needs a target of two classes; this one has {len(labels)}")
     if threshold is not None and not (is_number(threshold) and 0 < threshold < 1):
         raise SettingError(f"threshold={threshold!r}; expected a number between 0 and 1")

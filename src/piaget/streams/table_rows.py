@@ -26,7 +26,7 @@ def rows_by_group(
     """
     frame, source = read_table(table, [encoding.group, *encoding.categories])
     check_columns(source, list(frame.columns), encoding, columns, [encoding.target])
-    frame = without_missing(frame, source, [encoding.group, encoding.target])
+    frame = encoding.recognized(without_missing(frame, source, [encoding.group, encoding.target]))
     note_odd_columns(frame, encoding)
     x = torch.from_numpy(encoding.encode(frame)).double()
     target = frame[encoding.target]

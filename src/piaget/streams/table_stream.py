@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import difflib
+import os
 import shlex
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
 
 from piaget.data.arrays import is_measured
-from piaget.data.columns import as_numbers, as_text, as_texts, check_cells, read_table, tidied
+from piaget.data.columns import (
+    MISSING,
+    as_numbers,
+    as_text,
+    as_texts,
+    as_written,
+    check_cells,
+    is_dates,
+    read_table,
+    tidied,
+)
 from piaget.data.encoding import Column, Encoding, Scaling
 from piaget.data.plain import Fractions, check_fractions, check_seed, shown
 from piaget.data.tasks import KINDS, Kind, Task, split_rows, standardized
@@ -21,7 +33,7 @@ from piaget.errors import DataError, SettingError, note
 from piaget.extras import need
 from piaget.streams.cuts import Rows, limit, make_task, of_rows, unusable
 from piaget.streams.lazy import LazyStream
-from piaget.streams.table_notes import note_alike, note_identifiers, note_outliers
+from piaget.streams.table_notes import note_alike, note_identifiers, note_outliers, some
 
 MOST_LEVELS = 100  # of a category; more are names or numbers of things
 MOST_CLASSES = 20  # whole numbers with more different values are taken for quantities
@@ -61,6 +73,7 @@ def from_table(
     kind: Kind | None = None,
     split: str | None = None,
     fractions: Fractions = (0.6, 0.2, 0.2),
+    stratified: bool = False,
     train_size: int | None = None,
     categorical: str | Sequence[str] = (),
     ignore: str | Sequence[str] = (),
@@ -76,7 +89,10 @@ def from_table(
     kind: "regression", "binary" or "multiclass". Without it, numbers with fractions and whole numbers
         with more than 20 different values mean regression, and all else classes.
     split: a column that says "train", "validation" or "test"; without it, the rows of each group are
-        divided at random by `fractions`, every class alike.
+        divided at random by `fractions`.
+    stratified: every class of a group is divided alike, so that fewer groups are left without training rows
+        of a class. But test rows are no random sample then: a model that only counts a group's classes does
+        better on them than it would on rows to come, and a class of one or two rows is never tested.
     categorical: columns of numbers that are names of categories. Columns of texts are, anyway.
     ignore: columns to leave out.
     on_unusable: what to do with groups that cannot be a task (too few rows, a constant target): "skip" them
@@ -124,17 +140,19 @@ def from_table(
     _check_columns(source, list(frame.columns), named)
     for column in (group, *categorical):
         check_cells(column, frame[column])
-    frame = without_missing(frame, source, [group, target])
+    frame = without_missing(frame, source, [group, target], table)
     as_texts_only = categorical if encoding is None else encoding.categories
     frame = frame.assign(
         **{c: tidied(c, frame[c]) for c in frame if c not in {group, split, *as_texts_only, *ignore}}
     )
+    if is_dates(frame[target]):
+        raise DataError(f"column {target!r} holds dates; expected classes or numbers as a target")
     kind = _kind(kind or (encoding.kind if encoding else None), target, frame[target])
     y = as_numbers(target, frame[target]) if kind == "regression" else frame[target].to_numpy(object)
     parts = _parts(frame[split]) if split else None
     names = as_texts(frame[group])
     note_alike(dict.fromkeys(names))
-    groups, skipped = _groups(names, y, kind, parts, fractions, train_size, seed)
+    groups, skipped = _groups(names, y, kind, parts, fractions, stratified, train_size, seed)
     _tell_skipped(skipped, len(groups), source, on_unusable)
     if encoding is None:
         train = np.concatenate([g.train for g in groups.values()])
@@ -151,6 +169,14 @@ def from_table(
         tasks = [tasks[i] for i in np.random.default_rng(seed).permutation(len(tasks))]
     labels = None if kind == "regression" else _classes(y)[1]
     return TableStream(stream, seed, encoding, tasks, skipped, labels, frame.columns)
+
+
+def _taken_for_missing(table: Any, columns: list[str]) -> list[str]:
+    """Which texts of these columns of a file are read as missing values, beside empty ones."""
+    written = as_written(Path(table)) if isinstance(table, str | os.PathLike) else None
+    if written is None:
+        return []
+    return sorted({text for name in columns for text in written[name].dropna() if text in MISSING})
 
 
 def _names(what: str, columns: Any) -> list[str]:
@@ -170,11 +196,16 @@ def _check_columns(source: str, there: list[str], named: list[str]) -> None:
             raise DataError(f"{source} has no column {name!r}{hint}; its columns: {columns}")
 
 
-def without_missing(frame: Any, source: str, columns: list[str]) -> Any:
+def without_missing(frame: Any, source: str, columns: list[str], table: Any = None) -> Any:
     """Rows without a group or a target are left out, with a note. An empty text is none, as in a file."""
     missing = (frame[columns].isna() | (frame[columns].astype(object) == "")).any(axis=1).to_numpy(bool)
     if missing.any():
-        note(f"{source}: {missing.sum()} of {len(frame)} rows have no {' or no '.join(columns)}; left out")
+        texts = _taken_for_missing(table, columns[1:])
+        hint = f" ({some(texts)} in column {columns[-1]!r} counts as missing: rename it, if it is a class)"
+        note(
+            f"{source}: {missing.sum()} of {len(frame)} rows have no {' or no '.join(columns)}; left out"
+            + hint * bool(texts)
+        )
     if missing.all():
         raise DataError(f"{source}: no row has both {' and '.join(columns)}")
     return frame[~missing]  # with its row numbers, for messages
@@ -239,6 +270,7 @@ def _groups(
     kind: Kind,
     parts: np.ndarray | None,
     fractions: Fractions,
+    stratified: bool,
     train_size: int | None,
     seed: int,
 ) -> tuple[dict[str, _Group], dict[str, str]]:
@@ -256,7 +288,8 @@ def _groups(
         else:
             # A group's own: other groups change nothing.
             draw = zlib.crc32(f"{seed}/{name}".encode("utf-8", "surrogatepass"))
-            divided = split_rows(torch.from_numpy(own), len(labels or ()), fractions, draw)
+            classes = len(labels or ()) if stratified else 0
+            divided = split_rows(torch.from_numpy(own), classes, fractions, draw)
             first, second, third = (part.numpy() for part in divided)
             reason = unusable(own, (first, second, third), fractions)
         if reason:
@@ -280,6 +313,8 @@ def _parts(split: Any) -> np.ndarray:
 
 def _classes(y: np.ndarray) -> tuple[np.ndarray, list[Any]]:
     """Class numbers and labels, in the labels' own order; numbers before texts."""
+    if all(isinstance(v, float | np.floating) and float(v).is_integer() for v in y):
+        y = np.array([int(v) for v in y], object)  # whole numbers, some of which were missing
     labels = sorted(
         set(y), key=lambda v: (isinstance(v, str), v if isinstance(v, str | int | float) else str(v))
     )
