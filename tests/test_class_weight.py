@@ -213,7 +213,7 @@ def test_the_command_line(tmp_path, capsys):
     (one,) = (one for one in summary["classes"] if one["label"] == "rare")
     assert line.split()[1:3] == [str(one["rows"]), str(one["answered"])]
     assert float(line.split()[4]) == pytest.approx(one["recall"], abs=5e-4)
-    assert "weighs" in shown.out
+    assert "Cost of an error" in shown.out
     # Predictions are weighted, probabilities are not.
     learner = piaget.PriorLearner.load(tmp_path / "out" / "seed-0" / "learner")
     answers = predict_table(learner, rare(seed=3).drop(columns="state"), proba=True)

@@ -169,7 +169,10 @@ def test_wrong_input_is_refused_and_changes_nothing(place, capsys, tmp_path):
             "it has probabilities, no intervals",
         ),
         (["predict", out, new, "--out", tmp_path / "p.csv", "--threshold", 3], "threshold=3.0; expected"),
-        ([*january(tmp_path), "--out", out, "--metric", "f1"], "--metric f1: expected auc, loss"),
+        (
+            [*january(tmp_path), "--out", out, "--metric", "f1"],
+            "--metric f1: expected auc (two classes), loss",
+        ),
         (
             [*january(tmp_path), "--out", tmp_path / "o", "--adaptation", "er", "--structure", "prior"],
             "has its own",
@@ -224,7 +227,7 @@ def test_what_may_be_a_slip_is_noted(place, capsys, tmp_path):
     for wrong, text in (
         (
             right.assign(site=right["site"].str.upper()),
-            "'SITE 9' are taken for others than 'site 0', 'site 9'",
+            "'SITE 9' are treated as different from 'site 0', 'site 9'",
         ),
         (right.assign(age=""), "column 'age' has no value in 60 of 60 rows"),
         (right.assign(age=right["age"] * 1e6), "is it in the same unit?"),

@@ -204,7 +204,7 @@ class PriorAnswers(ABC):
             self.infer(None)
         name = task.name if isinstance(task, Task) else as_text(task)
         if name not in self._known.tasks:
-            how = "it is answered by what the others have in common, less sure"
+            how = "it is predicted from what the others share, with less certainty"
             note(f"task {name!r} was never seen: {how}")
         return name
 

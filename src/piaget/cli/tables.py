@@ -96,9 +96,7 @@ def _print(run: RunFolder, rows: Sequence[Row], summary: dict[str, Any], metric:
     weights = {one["label"]: one["weight"] for one in summary.get("classes") or ()}
     if set(weights.values()) - {1.0}:
         told = ", ".join(f"{label} {weight:.3g}" for label, weight in weights.items())
-        print(
-            f"An error weighs, by its true class: {told}. All models answer by that; accuracy does not weigh."
-        )
+        print(f"Cost of an error, by true class: {told}. All models answer by it; accuracy is not weighted.")
     if each:
         _print_each(groups, metric, summary)
     print(is_it_worth_it(rows, metric) or "")

@@ -30,8 +30,10 @@ def check_metric(
     """Raises an error if it is no score of tasks of this kind (None: of any)."""
     known = (*(CHOICES[kind] if kind is not None else NAMES), *more)
     if metric is not None and metric not in known:
-        of = f" for a {kind} target" if kind is not None else ""
-        raise SettingError(f"{what}{metric}: expected {', '.join(dict.fromkeys(known))}{of}")
+        choices = "auc (two classes), loss or accuracy for classes; rmse or r2 for numbers"
+        if kind is not None:
+            choices = f"{', '.join(dict.fromkeys(known))} for a {kind} target"
+        raise SettingError(f"{what}{metric}: expected {choices}")
 
 
 @functools.cache

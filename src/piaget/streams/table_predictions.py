@@ -56,7 +56,7 @@ def predict_table(
         )
         if unknown:
             note(f"{without} of {len(frame)} rows are of groups never seen, {some(unknown)}: they are "
-                  "answered by what the others have in common, less sure")  # fmt: skip
+                  "predicted from what the other groups share, with less certainty")  # fmt: skip
     else:
         if proba or interval is not None or threshold is not None:
             raise SettingError("probabilities, intervals and thresholds: of tables that were learned without "
