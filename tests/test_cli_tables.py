@@ -516,3 +516,17 @@ def test_test_rows_are_a_random_sample():
 
     assert abs(counted() - 0.5) < 0.06
     assert counted(stratified=True) > 0.7
+
+
+def test_control_characters_of_names_do_not_reach_the_terminal(tmp_path, capsys):
+    table = visits(range(3), 30).drop(columns="stay")
+    table["site"] = table["site"].replace("site 1", "si\x1b[2J\nte")
+    path, out = tmp_path / "t.csv", tmp_path / "out"
+    table.to_csv(path, index=False)
+    run = said(capsys, *words("run --group site --target ill --each --quiet --table", path), "--out", out)
+    new = tmp_path / "new.csv"
+    table.assign(age=table["age"] + 0.5).to_csv(new, index=False)
+    learned = said(capsys, "learn", out, new)
+    for text in (run.out, learned.out, (out / "seed-0" / "log.txt").read_text()):
+        assert "\x1b" not in text
+    assert "si\\x1b[2J\\nte" in learned.out

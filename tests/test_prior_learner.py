@@ -159,9 +159,7 @@ def test_rows_of_tables_and_intervals(values):
 def test_a_task_that_was_never_seen_is_answered_less_surely(values, classes):
     _, learner = values
     rows = only(frame(seed=9), "cost").iloc[:10]
-    with pytest.warns(
-        DataNote, match="'site 77' was never seen: it is answered by what the others have in common"
-    ):
+    with pytest.warns(DataNote, match="'site 77' was never seen: it is predicted from what the others share"):
         low, high = learner.interval(rows, "site 77")
     known = learner.interval(rows, "site 0")
     assert ((high - low) > 5 * (known[1] - known[0])).all()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from piaget.cli.common import print_json
+from piaget.data.plain import printable
 
 
 def add(commands: Any) -> None:
@@ -52,7 +53,7 @@ def _learn(options: argparse.Namespace) -> int:
         print_json({"event": event, "folder": str(folder), "groups": [as_plain(one) for one in arrivals]})
         return 0
     for arrival in arrivals:
-        print(f"{arrival.group:>24}  {arrival.told()}")
+        print(f"{printable(arrival.group):>24}  {arrival.told()}")
     new = sum(not one.known for one in arrivals if one.rows)
     updated = sum(one.known for one in arrivals if one.rows)
     rows = sum(one.rows for one in arrivals)
@@ -76,5 +77,5 @@ def _forget(options: argparse.Namespace) -> int:
     folder, groups = forget(options.folder, options.groups)
     _, learner = opened(folder)
     left = len(learner.tasks)
-    print(f"{folder}: forgotten {', '.join(groups)}; {left} group{'s' * (left != 1)} left")
+    print(f"{folder}: forgotten {', '.join(map(printable, groups))}; {left} group{'s' * (left != 1)} left")
     return 0

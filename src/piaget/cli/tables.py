@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from piaget.cli.common import print_json
+from piaget.data.plain import printable
 from piaget.lab.parts import Trusted
 from piaget.scoring.rows import BY_CLASS, LOWER_IS_BETTER, Row
 from piaget.scoring.worth import CHOICES, NAMES, check_metric, is_it_worth_it
@@ -111,7 +112,7 @@ def _print(run: RunFolder, rows: Sequence[Row], summary: dict[str, Any], metric:
             print(text.format(values[-1] * scale))
     scored = [group for group in groups if "piaget" in group[metric]]
     scored.sort(key=lambda group: group[metric]["piaget"], reverse=metric in LOWER_IS_BETTER)
-    worst = ", ".join(f"{one['group']} {one[metric]['piaget']:.3f}" for one in scored[:WORST])
+    worst = ", ".join(f"{printable(one['group'])} {one[metric]['piaget']:.3f}" for one in scored[:WORST])
     if not each and len(scored) > WORST:
         print(f"Worst by {NAMES[metric]}: {worst} (all groups: --each)")
 
@@ -147,5 +148,5 @@ def _print_each(groups: Sequence[dict[str, Any]], metric: str, summary: dict[str
         better = None not in scores and sign * (scores[2] - scores[1]) > 0
         numbers = "".join(_number(value) for value in scores)
         blank = " " * (4 + len(NAMES[metric]))
-        print(f"{group['group']:>24}{group['rows']:>8}{blank}{numbers}{'  better' * better}")
+        print(f"{printable(group['group']):>24}{group['rows']:>8}{blank}{numbers}{'  better' * better}")
     print()

@@ -51,6 +51,11 @@ def shown(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
+def printable(text: str) -> str:
+    """A user's text for a terminal or a line of a log: control characters as \\n, \\x1b and the like."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 def check_count(name: str, count: Any, least: int = 1) -> int:
     """A whole number, 1 or more (or whatever is the least)."""
     count = plain(count)

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from piaget.data.plain import whole_from
+from piaget.data.plain import printable, whole_from
 from piaget.data.typed_data import read, read_fields
 from piaget.errors import LoadError
 from piaget.files import read_json, write_json
@@ -342,7 +342,8 @@ def finish_change(folder: Path) -> None:
 def log(folder: Path, text: str) -> None:
     """A line with the time. It is for people: nothing is read back from it."""
     with open(folder / "log.txt", "a", encoding="utf-8") as handle:
-        handle.write(f"{now()} {text}\n")
+        lines = [printable(line) for line in text.split("\n")]  # of a traceback, several
+        handle.write(f"{now()} {chr(10).join(lines)}\n")
 
 
 def now() -> str:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from piaget.data.class_weight import ClassWeight, check_classes, from_text
-from piaget.data.plain import Label
+from piaget.data.plain import Label, printable
 from piaget.data.tasks import Stream
 from piaget.errors import DataError, DataNote, LoadError, SettingError, note
 from piaget.files import write_atomically, write_json
@@ -185,7 +185,7 @@ def learn(
         if keep and any(arrival.rows for arrival in arrivals):
             rows = arrival_rows(learner, arrivals, table.name.split(".")[0])
             for arrival in arrivals:
-                folder.log(run.path, f"{table.name}: {arrival.group}: {arrival.told()}")
+                folder.log(run.path, f"{table.name}: {printable(arrival.group)}: {arrival.told()}")
             commit(run.path, learner, rows)
     return arrivals, learner, run.path
 
@@ -203,7 +203,7 @@ def forget(path: Path, groups: Sequence[str]) -> tuple[Path, list[str]]:
         if left:
             learner.forget(*left)
             for group in left:
-                folder.log(one.path, f"forgets {group}")
+                folder.log(one.path, f"forgets {printable(group)}")
             data = {
                 name: mark for name, mark in (one.description.get("data") or {}).items() if name not in left
             }

@@ -155,8 +155,8 @@ def note_alike(new: Iterable[str], known: Iterable[str] = ()) -> None:
     if pairs:
         names, others = ([pair[i] for pair in pairs] for i in range(2))
         note(
-            f"groups {some(names)} are treated as different from {some(list(dict.fromkeys(others)))}, which are "
-            "spelt nearly the same (capitals, blanks, 1.0 for 1): if they are the same, write them the same"
+            f"groups {some(names)} are treated as different from {some(list(dict.fromkeys(others)))}, which "
+            "are spelt nearly the same (capitals, blanks, 1.0 for 1): if they are the same, write them alike"
         )
 
 
