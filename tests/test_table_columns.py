@@ -244,6 +244,14 @@ def test_values_that_are_merely_large_are_not_noted(recwarn):
     assert not [str(w.message) for w in recwarn]
 
 
+@pytest.mark.parametrize("written", ["{}%", "€ {}", "{:.2f} €", "${}"])
+def test_numbers_with_a_sign_are_refused(written):
+    table = only(frame(), "cost").assign(share=[written.format(i % 30) for i in range(240)])
+    with pytest.raises(DataError, match="column 'share' holds numbers with a sign, such as"):
+        from_table(table, group="site", target="cost")
+    assert from_table(table, group="site", target="cost", categorical="share")
+
+
 def test_cases_that_were_numbered_are_noted(recwarn):
     table = only(frame(), "cost")
     numbered = table.assign(**{"case no": np.random.default_rng(0).permutation(240) + 7000})

@@ -89,6 +89,11 @@ def tidied(name: str, values: Any) -> Any:
     texts = {str(v) for v in present}
     if len(texts) > 1:
         _check_dates(name, present)
+    if len(texts) > 1 and all(MEASURE.fullmatch(text.strip()) for text in texts):
+        raise DataError(
+            f"column {name!r} holds numbers with a sign, such as {present.iloc[0]!r}: make it a column of "
+            "numbers, empty where a value is missing; or name it as categorical"
+        )
     numeric = {text for text in texts if NUMBER.fullmatch(text.strip())}
     separated = {text for text in numeric if not PLAIN_NUMBER.fullmatch(text.strip())}
     many = len(texts) > 20 and len(numeric) > len(texts) / 2
@@ -121,6 +126,7 @@ ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:$|[T ])")
 OTHER_DATE = re.compile(r"\s*(?:\d{1,2}[./-]\d{1,2}[./-]\d{4}|\d{4}[./]\d{1,2}[./]\d{1,2})(?:\s|$)")
 PLAIN_NUMBER = re.compile(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?")
 NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:[ ,.'\u2019\u00a0\u202f]\d{3})+|\d+)(?:[.,]\d*)?(?:[eE][+-]?\d+)?")
+MEASURE = re.compile(rf"[€$£¥]\s?{NUMBER.pattern}|{NUMBER.pattern}\s?[%‰€$£¥]")
 CELLS = (str, numbers.Real, np.bool_, decimal.Decimal, datetime.date, datetime.time)
 
 
