@@ -15,6 +15,7 @@ from piaget.cli import main
 from piaget.files import write_json
 from piaget.lab.folder import RunFolder
 from piaget.prior_learner import PriorLearner
+from piaget.report import table_map
 from piaget.report.page import table_page
 from piaget.report.reading import read
 from piaget.report.table_data import OwnReportData
@@ -148,6 +149,44 @@ def test_directions_are_told_as_they_are(runs):
     assert first["words"][:2] == ["age raises stay more", "dose lowers stay more"]
 
 
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ((True, "number", ["BMI", "Age"], True), "higher BMI and Age point more towards icu"),
+        ((False, "number", ["BMI"], True), "higher BMI points less towards icu"),
+        ((True, "category", ["Sex=m"], True), "Sex=m points more towards icu"),
+        ((False, "level", [""], True), "icu is rarer"),
+        ((True, "number", ["a", "b"], False), "a and b raise icu more"),
+    ],
+)
+def test_directions_in_words(told, expected):
+    assert table_map._told("icu", *told) == expected
+
+
+def test_a_category_of_two_values_is_one_column(tmp_path):
+    """From the first value to the second one, as answers change; and in words it is said once."""
+    made = visits(range(12), 60, 0)
+    made["sex"] = np.random.default_rng(1).choice(["f", "m"], len(made))
+    slope = made["site"].map({f"site {i}": i - 5.5 for i in range(12)})
+    made["stay"] += (1 + slope) * (made["sex"] == "m")
+    made[["site", "age", "sex", "ward", "stay"]].to_csv(tmp_path / "january.csv", index=False)
+    command = words("run --group site --target stay --quiet --table", tmp_path / "january.csv")
+    assert main([*command, "--out", str(tmp_path / "out")]) == 0
+    (run,) = described(tmp_path / "out")["runs"]
+    learner = PriorLearner.load(tmp_path / "out" / "seed-0" / "learner")
+    shown = {one["name"]: one for one in run["columns"]}
+    assert not any("sex=" in name for name in shown)
+    inputs = learner.encoding().inputs
+    x = torch.zeros(2, len(inputs))
+    x[0, inputs.index("sex=f")] = x[1, inputs.index("sex=m")] = 1
+    answers = [learner.answered(x, task).values.double() for task in learner.tasks]
+    changes = np.array([float(one[1] - one[0]) for one in answers]) / float(learner.known.standard_frame.unit)
+    one = shown["sex: f \N{RIGHTWARDS ARROW} m"]
+    assert (one["common"], one["differs"]) == pytest.approx((changes.mean(), changes.std()), abs=1e-3)
+    told = "; ".join(run["map"]["directions"][0]["words"])
+    assert told.count("sex=") == 1
+
+
 def test_columns_are_effects_of_a_standard_deviation(runs):
     """Of a regression without trees: answers change as much, in the mean of groups."""
     (run,) = described(runs / "stay")["runs"]
@@ -169,10 +208,18 @@ def test_columns_are_effects_of_a_standard_deviation(runs):
 def test_what_came_later_and_what_is_forgotten(runs):
     (run,) = described(runs / "stay")["runs"]
     came = {one["group"]: one for one in run["arrivals"]}
+    came_rows = [row for row in RunFolder(runs / "stay" / "seed-0").rows() if row["stage"] == "arrival"]
     assert list(came) == [f"site {i}" for i in range(9, 14)]
     assert [one["is_new"] for one in came.values()] == [False] * 3 + [True] * 2
     assert all(one["rows"] == 25 and one["table"] == "february" for one in came.values())
-    assert "usual is" in came["site 12"]["fit"]
+    for new in ("site 12", "site 13"):
+        found, usual, spread = (
+            next(row["value"] for row in came_rows if (row["evaluated"], row["metric"]) == (new, metric))
+            for metric in ("explained", "usually explained", "usual spread")
+        )
+        word = "unusual" if found < usual - 2 * spread else "typical"
+        assert came[new]["fit"].startswith(f"{word} (")
+        assert "usual is" in came[new]["fit"]
     assert not came["site 9"]["fit"]
     assert {"site 12", "site 13"} < set(run["map"]["groups"])
     assert any("1 group was forgotten" in note for note in run["notes"])

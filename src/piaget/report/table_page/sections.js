@@ -8,7 +8,7 @@ const paragraph = (text) => element("p", { class: "words" }, text);
 function directionOfScores() {
   const named = (higher) => run.metrics.filter((each) => each.higher_is_better === higher).map(({ name }) => name);
   return [[true, "higher"], [false, "lower"]].filter(([higher]) => named(higher).length)
-    .map(([higher, word]) => `Of ${listed(named(higher))}, ${word} is better.`).join(" ");
+    .map(([higher, word]) => `${capital(listed(named(higher)))}: ${word} is better.`).join(" ");
 }
 
 function modelsTable() {
@@ -39,7 +39,7 @@ function overview() {
     ...(said.length ? [element("ul", { class: "sentences" }, ...said.map((text) => element("li", {}, text)))] : []));
 }
 
-// --- which groups are bad? ---
+// --- which groups are predicted badly? ---
 
 function groupsTable() {
   const { name, digits, best } = metric();
@@ -80,7 +80,7 @@ function groupsSection() {
     words.textContent = groupWords();
     place.replaceChildren(groupsTable());
   });
-  return section("groups", "Which groups are bad?",
+  return section("groups", "Which groups are predicted badly?",
     element("div", { class: "controls" }, score.node), words, element("div", { class: "given" }, place),
     figure({
       id: "pairs", title: "Group by group", caption: "Piaget beside the simple model that is best in the mean.",
@@ -88,11 +88,11 @@ function groupsSection() {
     }));
 }
 
-// --- which classes are bad? ---
+// --- which classes are predicted badly? ---
 
 function classesSection() {
   const weighted = run.classes.some(({ weight }) => weight !== 1);
-  return section("classes", "Which classes are bad?",
+  return section("classes", "Which classes are predicted badly?",
     paragraph("On the test rows of all groups together, each class against all others. Precision: of the rows that are said to be of a " +
       "class, the share that is. Recall: of the rows that are, the share that is said to be. F1 is the harmonic mean of both; AUC " +
       "does not depend on which class is answered." +
