@@ -428,3 +428,88 @@ def test_what_a_run_lacks_is_not_there(browser):
     sections = browser.run("return [...document.querySelectorAll('main > section')].map((e) => e.id)")
     assert sections == ["overview", "words"]
     assert browser.texts("#overview .lead") == ["There were no test rows to score."]
+
+
+@pytest.mark.parametrize("width", [1300, 700])
+def test_all_sections_are_in_sight_above(browser, width):
+    """The list of sections is broken into lines, and nothing of it is cut off."""
+    browser.open("stay", width=width)
+    cut = browser.run(
+        "const right = document.querySelector('nav .theme').getBoundingClientRect().left;"
+        "const ends = [...document.querySelectorAll('nav li')].map((e) => e.getBoundingClientRect().right);"
+        "return ends.filter((end) => end > right).length"
+    )
+    assert cut == 0
+    assert not browser.one("nav .more").is_displayed()
+
+
+def test_on_a_phone_an_arrow_leads_to_further_sections(browser):
+    browser.open("stay", width=390)
+    arrow = browser.one("nav .more")
+    assert arrow.is_displayed()
+    assert "after" in browser.one("nav ul").get_attribute("class")
+    assert browser.run("return document.querySelector('.toolbar').offsetHeight") < 60  # it stays in sight
+    arrow.click()
+    browser.wait("return document.querySelector('nav ul').classList.contains('before')")
+    browser.run("const e = document.querySelector('nav ul'); e.scrollLeft = e.scrollWidth")
+    browser.wait("return !document.querySelector('nav ul').classList.contains('after')")
+    assert not arrow.is_displayed()
+
+
+def test_effects_of_three_classes_are_sizes(browser):
+    """None is below 0; of a binary target, effects have a sign."""
+    browser.open("length")
+    browser.draw("#effects")
+    marks = browser.texts("#effects svg[role=img] .tick")
+    assert marks
+    assert not any("\u2212" in text for text in marks)
+    starts = browser.run(
+        "return [...document.querySelectorAll('#effects svg[role=img] .bar')].map((e) => e.x.baseVal.value)"
+    )
+    assert len({round(x, 3) for x in starts}) == 1  # all begin at 0
+    assert browser.texts("#effects .legend li") == [
+        " in the mean of groups",
+        " how much groups differ (standard deviation)",
+    ]
+    browser.open("ill")
+    browser.draw("#effects")
+    assert any("\u2212" in text for text in browser.texts("#effects svg[role=img] .tick"))
+
+
+def test_bins_of_few_rows_are_faint(browser, runs):
+    browser.open("length")
+    browser.draw("#calibration")
+    (run,) = described(runs / "length")["runs"]
+    few = sum(one["rows"] < 10 for one in run["bins"])
+    assert 0 < few < len(run["bins"])
+    assert len(browser.all("#calibration .mark.faint")) == few
+    points = browser.run("return document.querySelector('#calibration .line.c0').getAttribute('d')")
+    assert points.count("L") == len(run["bins"]) - few - 1
+    assert "fewer than 10 rows" in browser.texts("#calibration .note")[0]
+
+
+def test_groups_have_names_in_the_figure(browser):
+    browser.open("ill")
+    browser.draw("#pairs")
+    names = browser.texts("#pairs svg[role=img] text.beside")
+    assert len(names) >= 4
+    assert set(names) & {f"site {i}" for i in range(12)}
+
+
+def test_words_stand_beside_figures_where_there_is_room(browser):
+    browser.open("ill", width=1300)
+    browser.draw("#effects")
+    words, panels = (
+        browser.run(f"return document.querySelector('#effects {part}').getBoundingClientRect().toJSON()")
+        for part in ("figcaption", ".panels")
+    )
+    assert words["right"] <= panels["left"]
+    assert panels["right"] > 1000
+
+
+def test_directions_of_scores_in_words(browser):
+    browser.open("ill")
+    assert (
+        "AUC and accuracy: higher is better. Log-loss: lower is better."
+        in browser.texts("#overview caption")[0]
+    )
