@@ -173,9 +173,9 @@ def _look(s: int, stream: StreamData, best: str) -> LookData:
         "stream": s,
         "answers": [
             {
-                "question": "Which method is best, and is it sure?",
+                "question": "Which method is best, and is that certain?",
                 "tone": "good",
-                "headline": f"{best}, surely: {stream['metric']}",
+                "headline": f"{best} leads with {stream['metric']}, significantly",
                 "basis": "+0.4 points over ER No Comp.: 95 % interval +0.1 to +0.7, p = 0.012, 3 seeds.",
                 "evidence": [f"Of {stream['name']}: better than each of the 4 others."],
                 "links": [("performance", "figure"), ("table-final", "table"), ("table-nowhere", "no table")],

@@ -227,7 +227,10 @@ def test_the_command_line(tmp_path, capsys):
     assert (tmp_path / "page" / "tables" / "classes.csv").is_file()
     (data,) = report_data(read([tmp_path / "out"]).runs, [], title="t", command="c")["runs"]
     assert [one["weight"] for one in data["classes"]] == [1.0, 6.0, 1.0]
-    assert {m["key"]: m["verdict"] is None for m in data["metrics"]} == {"loss": False, "accuracy": True}
+    loss, accuracy = data["metrics"]
+    assert "log-loss" in loss["verdict"]
+    assert accuracy["verdict"].startswith("no verdict, since classes have weights")
+    assert "weight x probability" in accuracy["words"]
 
 
 def test_wrong_words_are_refused_before_any_work(tmp_path, capsys):

@@ -51,14 +51,14 @@ def look_of(folder):
 # --- which is best ---
 
 
-def test_a_method_that_is_surely_best(tmp_path):
+def test_a_method_that_is_significantly_best(tmp_path):
     write(tmp_path, DYNAMIC, 0.95, 5)
     write(tmp_path, COMPOSITIONAL, 0.90, 5, noise=(0.002, 0.001, -0.004, 0.0, 0.003))
     write(tmp_path, JOINT, 0.80, 5, noise=(0.0, 0.003, 0.001, -0.002, 0.001))
     look = look_of(tmp_path)
     best = look.answers[0]
     assert (look.best, look.sure, best.tone) == ("ER Dyn. + Comp.", True, "good")
-    assert plain(best.headline) == "ER Dyn. + Comp., surely: 95.0 ± 0.1 %"
+    assert plain(best.headline) == "ER Dyn. + Comp. leads with 95.0 ± 0.1 %, significantly"
     differences = [5 + 100 * (a - b) for a, b in zip(NOISE, (0.002, 0.001, -0.004, 0.0, 0.003), strict=False)]
     middle, half = np.mean(differences), stats.t.ppf(0.975, 4) * stats.sem(differences)
     numbers = re.findall(r"[+-]\d\.\d", plain(best.basis))
@@ -75,7 +75,7 @@ def test_a_lead_that_may_be_chance(tmp_path):
     best = look.answers[0]
     assert not look.sure
     assert best.tone == "open"
-    assert plain(best.headline) == "ER Dyn. + Comp. leads with 90.1 ± 1.2 %, but not surely"
+    assert plain(best.headline) == "ER Dyn. + Comp. leads with 90.1 ± 1.2 %, but not significantly"
     assert re.search(r"interval -\d\.\d to \+\d", plain(best.basis))
     assert "Wilcoxon's test cannot go below p = 0.25" in look.limits
 
@@ -85,7 +85,7 @@ def test_errors_are_better_if_lower(tmp_path):
     write(tmp_path, "linear/er/joint", 10.0, 4, stream="schools", metric="rmse")
     write(tmp_path, "linear/ewc/joint", 9.0, 4, noise=noise, stream="schools", metric="rmse")
     best = look_of(tmp_path).answers[0]
-    assert best.headline.startswith("EWC Joint, surely: rmse 9.00")
+    assert best.headline.startswith("EWC Joint leads with rmse 9.00")
     assert best.basis.startswith("+1.00 over ER Joint (rmse 10.00")
 
 
@@ -127,7 +127,8 @@ def test_several_streams(tmp_path):
         write(tmp_path, JOINT, second, 3, noise=(0.01, 0.0, -0.01), stream=stream)
     every = looks(contents_of(tmp_path))
     assert (
-        overall(every) == "ER Dyn. + Comp. leads on 2 of 3 streams; the leading method is surely best on 3."
+        overall(every)
+        == "ER Dyn. + Comp. leads on 2 of 3 streams; the leading method is significantly best on 3."
     )
     assert overall(every[:1]) == ""
 
@@ -221,15 +222,15 @@ def test_nothing_is_finished(tmp_path):
 
 
 def test_what_is_no_better_than_the_most_frequent_class(tmp_path):
-    """Also where it is better on average, but not surely."""
+    """Also where it is better on average, but not significantly."""
     write(tmp_path, DYNAMIC, 0.95, 4, majority=0.90)
     write(tmp_path, COMPOSITIONAL, 0.901, 4, noise=(0.02, -0.02, 0.01, -0.01), majority=0.90)
     write(tmp_path, JOINT, 0.80, 4, majority=0.90)
     (alert,) = alerts(contents_of(tmp_path))
     assert alert.kind == "at chance level"
     assert plain(alert.text).startswith(
-        "digits: ER Compositional and ER Joint are not surely better than always answering the most frequent "
-        "class (90.0 %)."
+        "digits: ER Compositional and ER Joint are not significantly better than always answering the most "
+        "frequent class (90.0 %)."
     )
 
 

@@ -15,6 +15,7 @@ from piaget.cli import main
 from piaget.files import write_json
 from piaget.lab.folder import RunFolder
 from piaget.prior_learner import PriorLearner
+from piaget.report import table_map
 from piaget.report.page import table_page
 from piaget.report.reading import read
 from piaget.report.table_data import OwnReportData
@@ -148,6 +149,44 @@ def test_directions_are_told_as_they_are(runs):
     assert first["words"][:2] == ["age raises stay more", "dose lowers stay more"]
 
 
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ((True, "number", ["BMI", "Age"], True), "higher BMI and Age point more towards icu"),
+        ((False, "number", ["BMI"], True), "higher BMI points less towards icu"),
+        ((True, "category", ["Sex=m"], True), "Sex=m points more towards icu"),
+        ((False, "level", [""], True), "icu is rarer"),
+        ((True, "number", ["a", "b"], False), "a and b raise icu more"),
+    ],
+)
+def test_directions_in_words(told, expected):
+    assert table_map._told("icu", *told) == expected
+
+
+def test_a_category_of_two_values_is_one_column(tmp_path):
+    """From the first value to the second one, as answers change; and in words it is said once."""
+    made = visits(range(12), 60, 0)
+    made["sex"] = np.random.default_rng(1).choice(["f", "m"], len(made))
+    slope = made["site"].map({f"site {i}": i - 5.5 for i in range(12)})
+    made["stay"] += (1 + slope) * (made["sex"] == "m")
+    made[["site", "age", "sex", "ward", "stay"]].to_csv(tmp_path / "january.csv", index=False)
+    command = words("run --group site --target stay --quiet --table", tmp_path / "january.csv")
+    assert main([*command, "--out", str(tmp_path / "out")]) == 0
+    (run,) = described(tmp_path / "out")["runs"]
+    learner = PriorLearner.load(tmp_path / "out" / "seed-0" / "learner")
+    shown = {one["name"]: one for one in run["columns"]}
+    assert not any("sex=" in name for name in shown)
+    inputs = learner.encoding().inputs
+    x = torch.zeros(2, len(inputs))
+    x[0, inputs.index("sex=f")] = x[1, inputs.index("sex=m")] = 1
+    answers = [learner.answered(x, task).values.double() for task in learner.tasks]
+    changes = np.array([float(one[1] - one[0]) for one in answers]) / float(learner.known.standard_frame.unit)
+    one = shown["sex: f \N{RIGHTWARDS ARROW} m"]
+    assert (one["common"], one["differs"]) == pytest.approx((changes.mean(), changes.std()), abs=1e-3)
+    told = "; ".join(run["map"]["directions"][0]["words"])
+    assert told.count("sex=") == 1
+
+
 def test_columns_are_effects_of_a_standard_deviation(runs):
     """Of a regression without trees: answers change as much, in the mean of groups."""
     (run,) = described(runs / "stay")["runs"]
@@ -169,10 +208,18 @@ def test_columns_are_effects_of_a_standard_deviation(runs):
 def test_what_came_later_and_what_is_forgotten(runs):
     (run,) = described(runs / "stay")["runs"]
     came = {one["group"]: one for one in run["arrivals"]}
+    came_rows = [row for row in RunFolder(runs / "stay" / "seed-0").rows() if row["stage"] == "arrival"]
     assert list(came) == [f"site {i}" for i in range(9, 14)]
     assert [one["is_new"] for one in came.values()] == [False] * 3 + [True] * 2
     assert all(one["rows"] == 25 and one["table"] == "february" for one in came.values())
-    assert "usual is" in came["site 12"]["fit"]
+    for new in ("site 12", "site 13"):
+        found, usual, spread = (
+            next(row["value"] for row in came_rows if (row["evaluated"], row["metric"]) == (new, metric))
+            for metric in ("explained", "usually explained", "usual spread")
+        )
+        word = "unusual" if found < usual - 2 * spread else "typical"
+        assert came[new]["fit"].startswith(f"{word} (")
+        assert "usual is" in came[new]["fit"]
     assert not came["site 9"]["fit"]
     assert {"site 12", "site 13"} < set(run["map"]["groups"])
     assert any("1 group was forgotten" in note for note in run["notes"])
@@ -381,3 +428,88 @@ def test_what_a_run_lacks_is_not_there(browser):
     sections = browser.run("return [...document.querySelectorAll('main > section')].map((e) => e.id)")
     assert sections == ["overview", "words"]
     assert browser.texts("#overview .lead") == ["There were no test rows to score."]
+
+
+@pytest.mark.parametrize("width", [1300, 700])
+def test_all_sections_are_in_sight_above(browser, width):
+    """The list of sections is broken into lines, and nothing of it is cut off."""
+    browser.open("stay", width=width)
+    cut = browser.run(
+        "const right = document.querySelector('nav .theme').getBoundingClientRect().left;"
+        "const ends = [...document.querySelectorAll('nav li')].map((e) => e.getBoundingClientRect().right);"
+        "return ends.filter((end) => end > right).length"
+    )
+    assert cut == 0
+    assert not browser.one("nav .more").is_displayed()
+
+
+def test_on_a_phone_an_arrow_leads_to_further_sections(browser):
+    browser.open("stay", width=390)
+    arrow = browser.one("nav .more")
+    assert arrow.is_displayed()
+    assert "after" in browser.one("nav ul").get_attribute("class")
+    assert browser.run("return document.querySelector('.toolbar').offsetHeight") < 60  # it stays in sight
+    arrow.click()
+    browser.wait("return document.querySelector('nav ul').classList.contains('before')")
+    browser.run("const e = document.querySelector('nav ul'); e.scrollLeft = e.scrollWidth")
+    browser.wait("return !document.querySelector('nav ul').classList.contains('after')")
+    assert not arrow.is_displayed()
+
+
+def test_effects_of_three_classes_are_sizes(browser):
+    """None is below 0; of a binary target, effects have a sign."""
+    browser.open("length")
+    browser.draw("#effects")
+    marks = browser.texts("#effects svg[role=img] .tick")
+    assert marks
+    assert not any("\u2212" in text for text in marks)
+    starts = browser.run(
+        "return [...document.querySelectorAll('#effects svg[role=img] .bar')].map((e) => e.x.baseVal.value)"
+    )
+    assert len({round(x, 3) for x in starts}) == 1  # all begin at 0
+    assert browser.texts("#effects .legend li") == [
+        " in the mean of groups",
+        " how much groups differ (standard deviation)",
+    ]
+    browser.open("ill")
+    browser.draw("#effects")
+    assert any("\u2212" in text for text in browser.texts("#effects svg[role=img] .tick"))
+
+
+def test_bins_of_few_rows_are_faint(browser, runs):
+    browser.open("length")
+    browser.draw("#calibration")
+    (run,) = described(runs / "length")["runs"]
+    few = sum(one["rows"] < 10 for one in run["bins"])
+    assert 0 < few < len(run["bins"])
+    assert len(browser.all("#calibration .mark.faint")) == few
+    points = browser.run("return document.querySelector('#calibration .line.c0').getAttribute('d')")
+    assert points.count("L") == len(run["bins"]) - few - 1
+    assert "fewer than 10 rows" in browser.texts("#calibration .note")[0]
+
+
+def test_groups_have_names_in_the_figure(browser):
+    browser.open("ill")
+    browser.draw("#pairs")
+    names = browser.texts("#pairs svg[role=img] text.beside")
+    assert len(names) >= 4
+    assert set(names) & {f"site {i}" for i in range(12)}
+
+
+def test_words_stand_beside_figures_where_there_is_room(browser):
+    browser.open("ill", width=1300)
+    browser.draw("#effects")
+    words, panels = (
+        browser.run(f"return document.querySelector('#effects {part}').getBoundingClientRect().toJSON()")
+        for part in ("figcaption", ".panels")
+    )
+    assert words["right"] <= panels["left"]
+    assert panels["right"] > 1000
+
+
+def test_directions_of_scores_in_words(browser):
+    browser.open("ill")
+    assert (
+        "AUC and accuracy: higher is better. Log-loss: lower is better."
+        in browser.texts("#overview caption")[0]
+    )

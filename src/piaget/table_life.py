@@ -12,7 +12,7 @@ from piaget.data.marks import Overlap, marks_of
 from piaget.errors import DataError, note
 from piaget.knowledge.common import Rows
 from piaget.prior_learner import PriorLearner
-from piaget.scoring.rows import ARRIVAL, EXPLAINED, USUALLY, Row
+from piaget.scoring.rows import ARRIVAL, EXPLAINED, USUAL_SPREAD, USUALLY, Row
 from piaget.streams.table_notes import note_alike, some
 from piaget.streams.table_rows import rows_by_group
 
@@ -42,14 +42,19 @@ class Arrival:
             return f"updated with {self.rows:,} rows{again}; these were answered with {scores}"
         fit = ""
         if self.explained is not None:
-            found, usual, spread = self.explained
-            odd = found < usual - 2 * spread
+            found, usual, _ = self.explained
             fit = (
                 f"; unlike other groups ({found:.2f} a row, usually {usual:.2f})"
-                if odd
+                if is_unusual(*self.explained)
                 else "; like other groups"
             )
         return f"new, {self.rows:,} rows{again}{fit}; before, others alone answered with {scores}"
+
+
+def is_unusual(found: float, usual: float, spread: float) -> bool:
+    """Is a group unlike the others? found: how well these explain its rows; usual, spread: the mean and the
+    standard deviation of that among them."""
+    return found < usual - 2 * spread
 
 
 def learn_table(
@@ -145,7 +150,7 @@ def arrival_rows(learner: PriorLearner, arrivals: Sequence[Arrival], stream: str
     for one in arrivals:
         values = dict(one.before) | {"samples": float(one.rows)}
         if one.explained is not None:
-            values |= {EXPLAINED: one.explained.found, USUALLY: one.explained.usual}
+            values |= dict(zip((EXPLAINED, USUALLY, USUAL_SPREAD), one.explained, strict=True))
         for metric, value in values.items() if one.rows else ():
             rows.append(learner.row(one.group, ARRIVAL, metric, value, one.group, "new", stream))
     return rows

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from piaget.data.encoding import Encoding
 from piaget.data.tasks import Task
 from piaget.prior.labels import contrasts
 from piaget.prior_answers import named_scores
@@ -148,12 +149,30 @@ def _group(learner: PriorLearner, task: Task, rows: Sequence[Row], metrics: Sequ
 def columns_of(learner: PriorLearner) -> list[dict[str, Any]]:
     """How much each input moves the answer, for a change of it by its spread: in common, and how much groups
     differ. (Without what trees add.)"""
-    known, encoding = learner.known, learner.encoding()
-    inputs = torch.Size(learner.common.input_shape).numel()
-    names = encoding.inputs if encoding is not None else [f"input {i}" for i in range(inputs)]
+    known = learner.known
     weights = contrasts(known.form.outputs).mT @ known.posteriors.mean[..., 1:]  # (T, K, inputs)
+    names, weights = _effects(weights, learner.encoding())
     common = weights.mean(0).square().mean(0).sqrt()
     signed = weights.mean((0, 1)) if weights.shape[1] == 1 else common
     differ = weights.std(0, correction=0).square().mean(0).sqrt()
     told = zip(names, signed.tolist(), differ.tolist(), strict=True)
     return [{"input": name, "common": mean, "differs": spread} for name, mean, spread in told]
+
+
+def _effects(weights: torch.Tensor, encoding: Encoding | None) -> tuple[list[str], torch.Tensor]:
+    """Names of what can change in a row, and what the change does (T, K, effects). Of a category with two
+    values, one goes only if the other comes: that is one effect, not two."""
+    if encoding is None:
+        return [f"input {i}" for i in range(weights.shape[-1])], weights
+    names: list[str] = []
+    effects: list[torch.Tensor] = []
+    sizes = [len(column.inputs) for column in encoding.columns]
+    for column, own in zip(encoding.columns, weights.split(sizes, -1), strict=True):
+        if column.levels is not None and len(column.levels) == 2:
+            first, second = column.levels
+            names += [f"{column.name}: {first} \N{RIGHTWARDS ARROW} {second}", *column.inputs[2:]]
+            own = torch.cat([own[..., 1:2] - own[..., :1], own[..., 2:]], -1)
+        else:
+            names += column.inputs
+        effects.append(own)
+    return names, torch.cat(effects, -1)

@@ -112,7 +112,7 @@ def _at_chance(contents: Contents, stream: str) -> str:
         return ""
     who = "no method is" if len(beaten) == len(compared) else f"{_labels(beaten)} not"
     return (
-        f"{stream}: {who} surely better than always answering the most frequent class "
+        f"{stream}: {who} significantly better than always answering the most frequent class "
         f"({score(beaten[0], level)}). AUC and log-loss may still tell methods apart."
     )
 

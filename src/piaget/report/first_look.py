@@ -71,8 +71,8 @@ def overall(every: Sequence[Look]) -> str:
     elif wins[0][1] > 1:
         lead = f"{listed(most, MOST_NAMED)} lead on {often} each"
     else:
-        lead = f"Another method leads on each of {len(compared)} streams"
-    return f"{lead}; the leading method is surely best on {sure or 'none'}."
+        lead = f"A different method leads on each of {len(compared)} streams"
+    return f"{lead}; the leading method is significantly best on {sure or 'none'}."
 
 
 @dataclass(frozen=True)
@@ -136,13 +136,13 @@ class _Stream:
         if len(self.ranked) == 1:
             basis = f"The only method, with {self._seeds(group)}: nothing to compare it with."
             return Answer("How good is it?", OPEN, f"{group.label}: {value}", basis, (*self._paper(),), links)
-        rivals, question = self.open_rivals(), "Which method is best, and is it sure?"
+        rivals, question = self.open_rivals(), "Which method is best, and is that certain?"
         links = (*links, ("table-differences", "all pairs")) if self.tests else links
         evidence = (*self._others(rivals), *self._paper())
         if not rivals:
-            headline = f"{group.label}, surely: {value}"
+            headline = f"{group.label} leads with {value}, significantly"
         else:
-            headline = f"{group.label} leads with {value}{', but not surely' if self.tests else ''}"
+            headline = f"{group.label} leads with {value}{', but not significantly' if self.tests else ''}"
         return Answer(question, OPEN if rivals else GOOD, headline, self._lead_over_next(), evidence, links)
 
     def _seeds(self, group: Group) -> str:

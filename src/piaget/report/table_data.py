@@ -17,7 +17,7 @@ class MetricData(TypedDict):
     higher_is_better: bool
     words: str  # what it means
     best: str | None  # the simple model that is best by it
-    verdict: str | None  # is it worth it, by this score? A sentence
+    verdict: str | None  # is it worth it, by this score? A sentence (or why there is none)
 
 
 class ModelData(TypedDict):
@@ -109,7 +109,7 @@ class ArrivalData(TypedDict):
     is_new: bool
     rows: int
     scores: dict[str, Number]  # by metric
-    fit: str  # of a new group: is it like the others?
+    fit: str  # of a new group: is it typical of the others, or unusual?
 
 
 class OwnRunData(TypedDict):

@@ -21,8 +21,9 @@ from piaget.prior_learner import PriorLearner
 from piaget.report import table_data as data
 from piaget.report.reading import ReportedRun
 from piaget.report.table_map import map_of
-from piaget.scoring.rows import ARRIVAL, BY_CLASS, EXPLAINED, LOWER_IS_BETTER, USUALLY, Row
+from piaget.scoring.rows import ARRIVAL, BY_CLASS, EXPLAINED, LOWER_IS_BETTER, USUAL_SPREAD, USUALLY, Row
 from piaget.scoring.worth import NAMES, best_simple, is_it_worth_it, simple_scores
+from piaget.table_life import is_unusual
 
 EXACT = 6  # digits that are kept
 WORDS = {
@@ -32,6 +33,15 @@ WORDS = {
     "rmse": "the root of the mean squared error, in units of the target",
     "r2": "the share of the target's variance within a group that is explained; 0: no better than its mean",
 }
+# Where classes have weights.
+WEIGHTED_WORDS = {
+    "accuracy": "the share of rows that are answered with their true class; the answer is the class with the "
+    "largest weight x probability",
+}
+NO_VERDICT = (
+    "no verdict, since classes have weights: answers are then chosen so that errors cost least, not so that "
+    "most rows are right. The accuracies are in the table"
+)
 UNITS = {
     "binary": "change of the log-odds of {}",
     "multiclass": "change of the classes' log-odds, root mean square",
@@ -190,10 +200,9 @@ def _metrics(found: Mapping[str, Any], rows: Sequence[Row]) -> list[data.MetricD
             name=NAMES[key],
             digits=_digits(key, _means(found, key).values()),
             higher_is_better=key not in LOWER_IS_BETTER,
-            words=WORDS[key],
+            words=(WORDS | WEIGHTED_WORDS if weighted else WORDS)[key],
             best=best_simple(key, simple_scores(rows, key)),
-            # Where classes have weights, most rows right is not what answers aim at.
-            verdict=None if weighted and key == "accuracy" else is_it_worth_it(rows, key),
+            verdict=f"{NO_VERDICT}." if weighted and key == "accuracy" else is_it_worth_it(rows, key),
         )
         for key in keys
     ]
@@ -325,6 +334,12 @@ def _arrivals(
 
 
 def _fit(values: Mapping[str, float]) -> str:
+    """Typical or not, first; an older version noted no spread, so that cannot be told."""
     if EXPLAINED not in values or USUALLY not in values:
         return ""
-    return f"{values[EXPLAINED]:.2f} a row; usual is {values[USUALLY]:.2f}".replace("-", "\N{MINUS SIGN}")
+    found, usual = values[EXPLAINED], values[USUALLY]
+    numbers = f"{found:.2f} a row; usual is {usual:.2f}".replace("-", "\N{MINUS SIGN}")
+    if USUAL_SPREAD not in values:
+        return numbers
+    word = "unusual" if is_unusual(found, usual, values[USUAL_SPREAD]) else "typical"
+    return f"{word} ({numbers})"

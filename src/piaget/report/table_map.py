@@ -10,6 +10,7 @@ from piaget.report.table_data import DirectionData, MapData
 
 DIRECTIONS, LEAST = 4, 0.02  # that are told, at most; the share of all differences from which on
 NEAR = 3  # groups that are named as like another
+LEVEL, NUMBER, CATEGORY = "level", "number", "category"  # what a weight is of
 NAMED, CLEAR = 4, 0.35  # inputs that a direction is told by, at most; compared with its strongest one
 
 
@@ -55,23 +56,40 @@ def _subjects(learner: PriorLearner, target: str) -> list[str]:
 
 def _direction(share: float, loadings: Tensor, learner: PriorLearner, subjects: list[str]) -> DirectionData:
     """loadings: (C d,), the weights of the direction."""
-    encoding, d = learner.encoding(), loadings.numel() // len(subjects)
-    inputs = encoding.inputs if encoding is not None else [f"input {i}" for i in range(d - 1)]
+    d = loadings.numel() // len(subjects)
+    inputs, kinds, others = _inputs(learner, d)
     values, order = loadings.abs().sort(descending=True, stable=True)
-    alike: dict[tuple[str, bool, bool], list[str]] = {}  # what is said of several inputs is said once
+    alike: dict[tuple[str, bool, str], list[str]] = {}  # what is said of several inputs is said once
     for i in order[values >= CLEAR * values[0]][:NAMED].tolist():
-        key = subjects[i // d], bool(loadings[i] > 0), i % d == 0
-        alike.setdefault(key, []).append(inputs[i % d - 1] if i % d else "")
+        subject, more = subjects[i // d], bool(loadings[i] > 0)
+        if others[i % d] not in alike.get((subject, not more, CATEGORY), ()):
+            alike.setdefault((subject, more, kinds[i % d]), []).append(inputs[i % d])
     words = [_told(*key, names, bool(learner.labels)) for key, names in alike.items()]
     return DirectionData(share=round(share, 4), words=words)
 
 
-def _told(subject: str, more: bool, level: bool, names: list[str], is_class: bool) -> str:
+def _inputs(learner: PriorLearner, d: int) -> tuple[list[str], list[str], list[str]]:
+    """Of each weight: the input that it is of, its kind, and of a category with two values, the other one:
+    that the one points to a class and the other away from it is said once."""
+    inputs, kinds, others = [""], [LEVEL], [""]
+    encoding = learner.encoding()
+    for column in encoding.columns if encoding is not None else ():
+        n = 1 if column.levels is None else len(column.levels)
+        inputs += column.inputs
+        kinds += [NUMBER if column.levels is None else CATEGORY] * n + [CATEGORY] * (len(column.inputs) - n)
+        others += column.inputs[1::-1] if n == 2 else [""] * n
+        others += [""] * (len(column.inputs) - n)
+    more = range(len(inputs) - 1, d - 1)  # of a learner without columns
+    return inputs + [f"input {i}" for i in more], kinds + [NUMBER for _ in more], others + ["" for _ in more]
+
+
+def _told(subject: str, more: bool, kind: str, names: list[str], is_class: bool) -> str:
     """names: of inputs, unless it is of the level."""
-    if level:
+    if kind == LEVEL:
         now = ("more frequent" if more else "rarer") if is_class else ("higher" if more else "lower")
         return f"{subject} is {now}"
     one, listed = len(names) == 1, " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
     if is_class:
-        return f"{listed} {'speaks' if one else 'speak'} more {'for' if more else 'against'} {subject}"
+        what = f"higher {listed}" if kind == NUMBER else listed
+        return f"{what} {'points' if one else 'point'} {'more' if more else 'less'} towards {subject}"
     return f"{listed} {'raise' if more else 'lower'}{'s' * one} {subject} more"

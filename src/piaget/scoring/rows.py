@@ -64,8 +64,9 @@ ADAPTED = "adapted share"
 # largest rise of a task's loss on stored samples, since the task was learned; or into which it was merged.
 REMOVED, MERGED, RISE = "component removed", "component merged", "rise by merging"
 
-# Of a new task's rows: log-density of a row by what other tasks have taught, and what is usual among these.
-EXPLAINED, USUALLY = "explained", "usually explained"
+# Of a new task's rows: log-density of a row by what other tasks have taught, what is usual among these, and
+# the standard deviation among them.
+EXPLAINED, USUALLY, USUAL_SPREAD = "explained", "usually explained", "usual spread"
 # Models that a score is compared with, and what they are called. "alone" and the next ones are linear.
 SIMPLE = {
     "majority": "most frequent class",  # of a regression: the mean
@@ -125,6 +126,7 @@ METRICS = (
     "coverage",  # the share of a regression's values that lie in their intervals of 90 %
     EXPLAINED,
     USUALLY,
+    USUAL_SPREAD,
     *INFERRED,
     *(f"{{}} by {model}" for model in SIMPLE),  # the score of a simple model, beside a learner's
     *(f"{score} of {{}}" for score in BY_CLASS),  # here, it stands for a class

@@ -71,18 +71,19 @@ const figures = [];
 /**
  * A figure draws its panels from what is chosen, and returns what stands around them: {table: what is drawn, as
  * numbers; legend; note}, or null if there is nothing.
- * `when`: does the report have what it shows? `choosers`: its own selects, {key: label}.
+ * `when`: does the report have what it shows? `choosers`: its own selects, {key: label}. `beside`: where there is room, words
+ * stand beside the panels, not above.
  * `draw(panels, controls)` is called whenever something has changed.
  */
-function figure({ id, title, caption, when = true, choosers = {}, draw }) {
+function figure({ id, title, caption, when = true, choosers = {}, beside = false, draw }) {
   if (!when) return null;
   const controls = Object.fromEntries(
     Object.entries(choosers).map(([key, label]) => [key, chooser(`${id}-${key}`, label)]));
   const panels = element("div", { class: "panels" });
-  const key = element("div");
+  const key = element("div", { class: "key" });
   const note = element("p", { class: "note" });
   const numbers = numbersBelow(title);
-  const node = element("figure", { id, "aria-labelledby": `${id}-title` },
+  const node = element("figure", { id, class: beside ? "beside" : null, "aria-labelledby": `${id}-title` },
     element("h3", { id: `${id}-title` }, title),
     element("figcaption", {}, caption),
     element("div", { class: "controls" }, ...Object.values(controls).map((control) => control.node)),
@@ -130,7 +131,22 @@ function navigation(button) {
     if (options.get("at") === at) showSection(at);
     else goTo({ at });
   });
-  return [element("ul", {}, ...INDEX.map((each) => element("li", {}, link(each)))), button];
+  return [...scrolled(element("ul", {}, ...INDEX.map((each) => element("li", {}, link(each))))), button];
+}
+
+/** On narrow screens the list of sections is one line that scrolls: it fades where it goes on, and an arrow goes there. */
+function scrolled(list) {
+  const go = () => list.scrollBy({ left: 0.8 * list.clientWidth, behavior: "smooth" });
+  const more = element("button", { type: "button", class: "small more", "aria-hidden": "true", tabindex: -1, onclick: go }, "›");
+  const update = () => {
+    const rest = list.scrollWidth - list.clientWidth - list.scrollLeft;
+    list.classList.toggle("before", list.scrollLeft > 4);
+    list.classList.toggle("after", rest > 4);
+    more.disabled = rest <= 4;
+  };
+  list.addEventListener("scroll", update, { passive: true });
+  new ResizeObserver(update).observe(list);
+  return [list, more];
 }
 
 function showSection(id) {

@@ -1,6 +1,7 @@
 // Figures about scores, trust and columns.
 
 const COLUMNS_SHOWN = 20;
+const FEW = 10; // rows of a bin below which its share says little
 const AXES = { binary: "change of log-odds", multiclass: "change of log-odds", regression: "change, in standard deviations" };
 
 /** A square as large as there is room for, within reason. */
@@ -35,18 +36,21 @@ function drawPairs(panels) {
   chart.xAxis(domain, `${name}, simple model`);
   chart.yAxis(domain, `${name}, piaget`);
   chart.line(domain.map((v) => [chart.x(v), chart.y(v)]), "equal");
+  const points = [];
   for (const group of groups) {
     const { piaget, simple, gain } = scoreOf(group);
-    if (!known(simple) || !known(piaget)) continue;
+    if (!known(simple) || !known(piaget) || !known(gain)) continue;
     const [x, y] = [chart.x(simple), chart.y(piaget)];
     const { mark, className } = gainMark(gain);
     chart.mark(x, y, mark, className);
     chart.target(x, y, `${group.name}: piaget ${format(piaget, digits)}, simple model ${format(simple, digits)}`);
+    points.push({ name: group.name, x, y, gain: Math.abs(gain) });
   }
+  nameMarks(chart, points.sort((a, b) => b.gain - a.gain)); // the most different first
   panels.append(panel("", chart.node));
   return {
     legend: gainLegend(groups.map((group) => scoreOf(group).gain)),
-    note: `Each mark is a group. On the dotted line both are equal; ${higher ? "above" : "below"} it, piaget is better.`,
+    note: `Each mark is a group. On the dotted line both are equal; ${higher ? "above" : "below"} it, piaget is better. ${HIDDEN_NAMES}`,
   };
 }
 
@@ -54,22 +58,26 @@ function drawPairs(panels) {
 
 function drawBins(panels) {
   const of = run.positive ? `rows with ${run.target}=${run.positive}` : "rows whose predicted class is right";
-  const chart = square(panels, `Share of ${of}, against the predicted probability`, 380);
+  const chart = square(panels, `Share of ${of}, against the predicted probability`);
   const marks = ["0", "0.2", "0.4", "0.6", "0.8", "1"].map((text) => ({ value: Number(text), text }));
   chart.xAxis([0, 1], "predicted probability", { marks });
   chart.yAxis([0, 1], `share of ${of}`, { marks });
   chart.line([0, 1].map((v) => [chart.x(v), chart.y(v)]), "equal");
   const most = Math.max(...run.bins.map(({ rows }) => rows));
-  chart.line(run.bins.map(({ predicted, observed }) => [chart.x(predicted), chart.y(observed)]), "c0");
+  chart.line(run.bins.filter(({ rows }) => rows >= FEW)
+    .map(({ predicted, observed }) => [chart.x(predicted), chart.y(observed)]), "c0");
   for (const { predicted, observed, rows, error } of run.bins) {
     const [x, y] = [chart.x(predicted), chart.y(observed)];
     const ends = [Math.max(0, observed - error), Math.min(1, observed + error)].map(chart.y);
-    chart.add("path", { class: "whisker", d: `M${x} ${ends[0]}V${ends[1]}` });
-    chart.mark(x, y, CIRCLE, "c0", 0.7 + 0.8 * Math.sqrt(rows / most));
+    const faint = rows < FEW ? "faint" : "";
+    chart.add("path", { class: `whisker ${faint}`, d: `M${x} ${ends[0]}V${ends[1]}` });
+    chart.mark(x, y, CIRCLE, faint ? "hollow faint c6" : "c0", 0.7 + 0.8 * Math.sqrt(rows / most));
     chart.target(x, y, `predicted ${percent(predicted, 1)}, observed ${percent(observed, 1)}: ${count(rows, "row")}`);
   }
   panels.append(panel("", chart.node));
   return {
+    note: run.bins.some(({ rows }) => rows < FEW)
+      ? `Hollow, faint marks stand for fewer than ${FEW} rows: they say little, and the line leaves them out.` : "",
     table: {
       caption: "Rows by their predicted probability.",
       columns: ["Predicted", "Observed", "Standard error", "Rows"],
@@ -80,7 +88,7 @@ function drawBins(panels) {
 }
 
 function drawCoverage(panels) {
-  const chart = square(panels, "Share of values within their intervals, against the share that ought to be", 380);
+  const chart = square(panels, "Share of values within their intervals, against the share that ought to be");
   const values = run.coverage.flatMap(({ level, observed }) => [level, observed]);
   const domain = [Math.max(0, Math.min(...values) - 0.05), 1];
   chart.xAxis(domain, "share that ought to lie within");
@@ -104,33 +112,50 @@ function drawCoverage(panels) {
 
 // --- columns ---
 
+/** The mean of groups, which has a sign, and around it how much groups differ. */
+function drawAround(chart, y, { common, differs }) {
+  const ends = [common - differs, common + differs].map(chart.x);
+  chart.add("rect", { class: "bar hollow c0", x: ends[0], y: y - 6, width: Math.max(ends[1] - ends[0], 1), height: 12 });
+  chart.mark(chart.x(common), y, CIRCLE, "c0");
+}
+
+/** Two sizes without a sign, one below the other: they are of several classes at once. */
+function drawSizes(chart, y, { common, differs }) {
+  [common, differs].forEach((size, i) => chart.bar(chart.x(0), chart.x(size), y - 8 + 8 * i, 7, i ? "hollow c0" : "c0"));
+}
+
 function drawColumns(panels) {
   const shownColumns = run.columns.slice(0, COLUMNS_SHOWN);
   const width = Math.min(columnsFor(panels, 1, 300), 760);
+  const sizes = run.kind === "multiclass";
   const names = Math.min(widest(shownColumns.map(({ name }) => name)) + 14, 0.36 * width);
   const [step, top] = [24, 8];
   const height = top + step * shownColumns.length + 40;
   const chart = new Chart(`${run.unit}, by column`, { width, height, left: names, right: 14, top, bottom: 40 });
-  const domain = extent(shownColumns.flatMap(({ common, differs }) => [common - differs, common + differs, 0]));
+  const domain = sizes
+    ? extent(shownColumns.flatMap(({ common, differs }) => [common, differs]), { zero: true })
+    : extent(shownColumns.flatMap(({ common, differs }) => [common - differs, common + differs, 0]));
   chart.xAxis(domain, AXES[run.kind], { marks: ticks(domain, (chart.right - chart.left) / 50) });
   chart.add("line", { class: "zero", x1: chart.x(0), x2: chart.x(0), y1: chart.top, y2: chart.bottom });
-  shownColumns.forEach(({ name, common, differs }, i) => {
+  shownColumns.forEach((column, i) => {
+    const { name, common, differs } = column;
     const y = top + step * (i + 0.5);
     chart.text(chart.left - 8, y + 4, name, "end", names - 10);
-    const ends = [common - differs, common + differs].map(chart.x);
-    chart.add("rect", { class: "bar hollow c0", x: ends[0], y: y - 6, width: Math.max(ends[1] - ends[0], 1), height: 12 });
-    chart.mark(chart.x(common), y, CIRCLE, "c0");
-    chart.target(chart.x(common), y, `${name}: ${signed(common, 2).text} in the mean of groups, which differ by ± ${format(differs, 2)}`,
+    (sizes ? drawSizes : drawAround)(chart, y, column);
+    const told = (sizes ? cell : signed)(common, 2).text;
+    chart.target(chart.x(common), y, `${name}: ${told} in the mean of groups, which differ by ${sizes ? "" : "± "}${format(differs, 2)}`,
       { x: 0, y: y - step / 2, width, height: step });
   });
   panels.append(panel("", chart.node));
   const rest = run.columns.length - shownColumns.length;
   return {
+    legend: sizes ? legend([{ label: "in the mean of groups", className: "c0" },
+      { label: "how much groups differ (standard deviation)", className: "hollow c0" }]) : null,
     note: rest ? `The ${COLUMNS_SHOWN} that do most are drawn; ${rest} more are in the numbers.` : "",
     table: {
       caption: `${run.unit}: the mean of all groups, and the standard deviation over them.`,
       columns: ["Column", "In common", "Groups differ by"],
-      rows: run.columns.map(({ name, common, differs }) => [name, signed(common, 3), cell(differs, 3)]),
+      rows: run.columns.map(({ name, common, differs }) => [name, (sizes ? cell : signed)(common, 3), cell(differs, 3)]),
     },
   };
 }

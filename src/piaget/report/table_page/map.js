@@ -1,21 +1,22 @@
 // Groups by what they share.
 
 const [LINES, LINE] = [40, 20]; // groups that have a line of their own, and its height
+const HIDDEN_NAMES = "Names that find no room appear at the pointer, and by arrow keys.";
 
-/** The order in which names are written beside marks: as far as there is room, those far from others first. */
+/** Writes names beside marks, in this order, as far as there is room. */
 function nameMarks(chart, points) {
   const taken = points.map(({ x, y }) => ({ x: x - 6, y: y - 6, width: 12, height: 12 }));
-  const free = (box) => box.x >= chart.left - 40 && box.x + box.width <= chart.width && taken.every((other) =>
+  const free = (box) => box.x >= chart.left && box.x + box.width <= chart.width && box.y + box.height <= chart.bottom && taken.every((other) =>
     box.x > other.x + other.width || other.x > box.x + box.width ||
     box.y > other.y + other.height || other.y > box.y + box.height);
   for (const { x, y, name } of points) {
     const text = fit(name, 110);
     const width = textWidth(text);
-    const [after, before] = [{ x: x + 8, y: y - 7, width, height: 14 }, { x: x - 8 - width, y: y - 7, width, height: 14 }];
-    const box = [after, before].find(free);
+    const places = [[x + 8, y - 7], [x - 8 - width, y - 7], [x - width / 2, y + 7], [x - width / 2, y - 21]];
+    const box = places.map(([left, top]) => ({ x: left, y: top, width, height: 14 })).find(free);
     if (!box) continue;
     taken.push(box);
-    chart.text(box.x, y + 4, text, "tick");
+    chart.text(box.x, box.y + 11, text, "tick beside");
   }
 }
 

@@ -2,13 +2,17 @@
 
 const paragraph = (text) => element("p", { class: "words" }, text);
 
+/** Two things side by side, where there is room; the second may be missing. */
+const pair = (first, second, className = "") =>
+  known(second) ? element("div", { class: `pair ${className}` }, first, second) : first;
+
 // --- is it good? ---
 
 /** Which scores are better if they are higher, and which if they are lower. */
 function directionOfScores() {
   const named = (higher) => run.metrics.filter((each) => each.higher_is_better === higher).map(({ name }) => name);
   return [[true, "higher"], [false, "lower"]].filter(([higher]) => named(higher).length)
-    .map(([higher, word]) => `Of ${listed(named(higher))}, ${word} is better.`).join(" ");
+    .map(([higher, word]) => `${capital(listed(named(higher)))}: ${word} is better.`).join(" ");
 }
 
 function modelsTable() {
@@ -35,11 +39,13 @@ function overview() {
     ...run.notes.map((note) => element("p", { class: "notes" }, note)),
     element("dl", { class: "facts" }, ...run.facts.map(([name, value]) =>
       element("div", {}, element("dt", {}, name), element("dd", {}, value)))),
-    ...(run.metrics.length ? [modelsTable()] : []),
-    ...(said.length ? [element("ul", { class: "sentences" }, ...said.map((text) => element("li", {}, text)))] : []));
+    run.metrics.length
+      ? pair(modelsTable(), said.length ? element("ul", { class: "sentences" }, ...said.map((text) => element("li", {}, text))) : null,
+        "wide-first")
+      : null);
 }
 
-// --- which groups are bad? ---
+// --- which groups are predicted badly? ---
 
 function groupsTable() {
   const { name, digits, best } = metric();
@@ -48,7 +54,7 @@ function groupsTable() {
   const tested = groups.some((group) => known(group.tested));
   return sortableTable({
     name: "Groups",
-    caption: `The worst first. ${name}; the simple model: ${modelName(best)}. Difference: above 0, piaget is better.`,
+    caption: `The worst first. ${capital(name)}; the simple model: ${modelName(best)}. Difference: above 0, piaget is better.`,
     columns: [capital(run.group), "Rows", ...(positives ? [`${run.target}=${run.positive}`] : []),
       "Piaget", "Simple", "Difference", ...(tested ? ["Test rows"] : [])],
     rows: groups.map((group) => {
@@ -68,7 +74,7 @@ function groupWords() {
   const worse = gains.filter((gain) => gain < 0).length;
   return `Worst by ${name}: ${listed(worst)}.` +
     (gains.length ? ` In ${worse} of ${count(gains.length, "group")}, the simple model is better.` : "") +
-    " Of a group with few test rows, a score says little.";
+    " With few test rows, a group's score says little.";
 }
 
 function groupsSection() {
@@ -80,19 +86,19 @@ function groupsSection() {
     words.textContent = groupWords();
     place.replaceChildren(groupsTable());
   });
-  return section("groups", "Which groups are bad?",
-    element("div", { class: "controls" }, score.node), words, element("div", { class: "given" }, place),
-    figure({
+  return section("groups", "Which groups are predicted badly?",
+    element("div", { class: "controls" }, score.node), words,
+    pair(element("div", { class: "given" }, place), figure({
       id: "pairs", title: "Group by group", caption: "Piaget beside the simple model that is best in the mean.",
       when: run.groups.some((group) => run.metrics.some(({ key }) => known(group.scores[key].gain))), draw: drawPairs,
-    }));
+    }), "wide-first"));
 }
 
-// --- which classes are bad? ---
+// --- which classes are predicted badly? ---
 
 function classesSection() {
   const weighted = run.classes.some(({ weight }) => weight !== 1);
-  return section("classes", "Which classes are bad?",
+  return section("classes", "Which classes are predicted badly?", pair(
     paragraph("On the test rows of all groups together, each class against all others. Precision: of the rows that are said to be of a " +
       "class, the share that is. Recall: of the rows that are, the share that is said to be. F1 is the harmonic mean of both; AUC " +
       "does not depend on which class is answered." +
@@ -103,7 +109,7 @@ function classesSection() {
       rows: run.classes.map(({ name, rows, answered, precision, recall, f1, auc, weight }) =>
         [name, cell(rows, 0), cell(answered, 0), ...[precision, recall, f1, auc].map((value) => cell(value, 3)),
           ...(weighted ? [cell(weight, 3)] : [])]),
-    }).node);
+    }).node, "wide-second"));
 }
 
 // --- can it be trusted? ---
@@ -116,13 +122,13 @@ function trustSection() {
         "say. Larger marks stand for more rows; lines up and down are standard errors." +
         (known(run.calibration_error)
           ? ` In the mean over rows, the two are ${format(run.calibration_error, 3)} apart (expected calibration error).` : ""),
-      draw: drawBins,
+      beside: true, draw: drawBins,
     }));
   return section("trust", "Can it be trusted?", figure({
     id: "coverage", title: "What intervals hold",
     caption: "An interval of 90 % ought to hold 90 % of the values. Above the dotted line, intervals are wider than need be; " +
-      "below it, they promise too much. Of test rows of all groups.",
-    draw: drawCoverage,
+      "below it, they promise too much. The values are those of the test rows of all groups.",
+    beside: true, draw: drawCoverage,
   }));
 }
 
@@ -131,27 +137,31 @@ function trustSection() {
 /** @param {MapData} map */
 function mapSection(map) {
   const flat = map.directions.length < 2;
-  return section("map", "Which groups are alike?",
+  return section("map", "Which groups are alike?", pair(element("div", {},
     paragraph(`What is known of a ${run.group} is what all have in common, what some share, and a rest of its own. ` +
       "The map shows what some share: groups that lie near each other are answered much alike. The farther a group lies along a direction, the more this holds:"),
     element("ul", { class: "sentences" }, ...map.directions.map((direction, i) => element("li", {},
       element("strong", {}, capital(directionName(i))),
       ` (${percent(direction.share)} of what differs${flat ? "" : i === 0 ? ", to the right" : i === 1 ? ", upwards" : ""}): ` +
-      `${direction.words.join("; ")}.`))),
+      `${direction.words.join("; ")}.`)))),
     figure({
-      id: "alike", title: "Map of groups", caption: "Names that find no room appear at the pointer, and by arrow keys.",
+      id: "alike", title: "Map of groups", caption: HIDDEN_NAMES,
       draw: (panels) => drawMap(panels, map),
-    }));
+    })));
 }
 
 function columnsSection() {
   const trees = run.trees ? " What boosted trees add where effects are not linear is not in it." : "";
-  const lead = run.kind === "multiclass" ? "" : " To the right of 0, more of the column raises the answer; to the left, it lowers it.";
+  const shown = run.kind === "multiclass"
+    ? " The full bar is the mean of all groups, the hollow one how much groups differ. Both are sizes, of all classes together: they do not " +
+      "say which class the column points to."
+    : " The mark is the mean of all groups, the bar around it how much groups differ. To the right of 0, more of the column raises the " +
+      "answer; to the left, it lowers it.";
   return section("columns", "Which columns matter?", figure({
     id: "effects", title: "What a change of a column does",
-    caption: `The ${run.unit}, if a number changes by its standard deviation, or a category from no to yes, all else being equal. The mark is the ` +
-      `mean of all groups, the bar around it how much groups differ.${lead}${trees}`,
-    draw: drawColumns,
+    caption: `The ${run.unit}, if a number changes by its standard deviation, or a category from no to yes (of two values: from the first ` +
+      `to the second), all else being equal.${shown}${trees}`,
+    beside: true, draw: drawColumns,
   }));
 }
 
@@ -161,8 +171,8 @@ function laterSection() {
   const [first] = run.metrics;
   return section("later", "What came later", sortableTable({
     name: "Later tables",
-    caption: "Rows of tables that were learned later, in order, and how they were answered before they were learned. Of a new " +
-      "group: how probable its rows were by what others have taught (log-density), and what is usual.",
+    caption: "Rows of tables that were learned later, in order, and how they were answered before they were learned. A new group is " +
+      "typical if the others explain its rows about as well as each other's, else unusual; in brackets, how well (log-density).",
     columns: ["Table", capital(run.group), "Was", "New rows", ...(first ? [`${first.name} before`] : []), "Fit with the others"],
     rows: run.arrivals.map(({ table, group, is_new: isNew, rows, scores, fit: how }) =>
       [table, group, isNew ? "new" : "known", cell(rows, 0), ...(first ? [cell(scores[first.key], first.digits)] : []), how || "–"]),
@@ -172,18 +182,18 @@ function laterSection() {
 function wordsSection() {
   const simple = run.models.filter(({ key }) => key !== "piaget");
   const term = (name, text) => [element("dt", {}, name), element("dd", {}, text)];
-  return section("words", "How it was made",
+  return section("words", "How it was made", pair(element("div", {},
     paragraph(`Piaget predicts ${run.target} for each ${run.group}, one model a group; but groups learn from each other. A group's ` +
       "weights are what all groups have in common, plus what some share (the components), plus a rest of its own. How much there is of " +
       "each is estimated from all groups, so a group with few rows leans on the others, and one with many stands on its own. " +
       (run.trees ? "Boosted trees correct what is not linear. " : "") +
-      "Scores are of rows that were held out; after scoring, these were learned, too, unless you chose them yourself."),
+      "Scores come from rows that were held out; after scoring, these were learned, too, unless you chose them yourself."),
     ...(simple.length
       ? [paragraph("The simple models learned from the same rows, and were scored on the same ones. The best of them is the one with " +
         `the best mean on these very test rows, which favours it a little. They are: ${simple.map(({ name }) => name).join("; ")}.`)]
-      : []),
+      : [])),
     element("dl", { class: "terms" }, ...run.metrics.flatMap(({ name, words }) => term(name, `${words}.`)),
-      ...term("Worth it", "the mean difference over groups is more than two standard errors above 0 (more, where groups are few).")),
+      ...term("Worth it", "the mean difference over groups is more than two standard errors above 0 (more, where groups are few)."))),
     element("h3", {}, "Again"), commandLine(run.command),
     element("h3", {}, "For new rows"), commandLine(run.predict));
 }
@@ -204,8 +214,13 @@ function content() {
   ];
 }
 
+// The questions are too long for the bar: of all of them, a phone would show two.
+const SHORT = { groups: "Groups", classes: "Classes", trust: "Trust", map: "Map", columns: "Columns", later: "Later", words: "Method" };
+
 const runs = chooser("run", "Run");
-frame(report, content(), report.runs.length > 1 ? runs.node : null, () => {
+const sections = content();
+for (const entry of INDEX) entry[1] = SHORT[entry[0]] ?? entry[1];
+frame(report, sections, report.runs.length > 1 ? runs.node : null, () => {
   if (runNumber() !== shownRun) location.reload(); // the other run has other sections
   runs.update(report.runs.map(({ name }, i) => [i, name]));
 });
