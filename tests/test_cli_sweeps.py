@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import piaget
 from piaget.cli import main
+from piaget.cli.sweep_view import own_line
 from piaget.lab.jobs import preset_jobs, write_cohorts
 from piaget.paper.presets import PRESETS
 from tests.commands import DISTURBED, command, rows_of, said, words
@@ -128,3 +130,11 @@ def test_status_of_many_runs_is_short(tmp_path, capsys):
     assert len(lines) < 32
     runs = json.loads(said(capsys, "status", tmp_path, "--json").out)["runs"]
     assert len(runs) == 128
+
+
+def test_an_error_in_a_part_of_ones_own_is_told_by_its_line(tmp_path):
+    own, library = tmp_path / "mine.py", Path(piaget.__file__).parent / "learner.py"
+    lines = [f'  File "{own}", line 12, in correct', f'  File "{library}", line 3, in learn']
+    trace = "\n".join(["Traceback (most recent call last):", *lines, "KeyError: 'logit'"])
+    assert own_line(trace) == f"{own}, line 12, in correct"
+    assert own_line(trace.replace(str(own), str(library))) is None

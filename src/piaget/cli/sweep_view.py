@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
+import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import piaget
 from piaget.cli.common import print_table, seeds_text
 from piaget.cli.words import PART_SETTINGS
 
@@ -91,11 +94,23 @@ def show(
         )
     print(f"{trained} runs in {duration(seconds)}.")
     for job, trace in failed.items():
-        print(f"FAILED: {job.name} {seeds_text(job.seeds)}\n{trace}", file=sys.stderr)
+        where = own_line(trace)
+        said = f"{trace.strip().splitlines()[-1]} ({where})\nIn full:\n" if where else ""
+        print(f"FAILED: {job.name} {seeds_text(job.seeds)}\n{said}{trace}", file=sys.stderr)
     other = options.changes or any(getattr(options, name, None) for name in PART_SETTINGS)
     if other or any(job.epochs or job.options for job in jobs):
         print("This is not the paper's setting: where its numbers are shown, they are for orientation only.")
     print(f"Results: {options.out / 'table.md'} (this table), and a folder for each run (rows.csv, learner).")
+
+
+def own_line(trace: str) -> str | None:
+    """The last line of a traceback that is of neither the library nor others that are installed: of a part of
+    one's own."""
+    frames = re.findall(r'File "([^"<]+)", line (\d+), in (\S+)', trace)
+    library = str(Path(piaget.__file__).parent)
+    others = (library, sysconfig.get_paths()["stdlib"], sysconfig.get_paths()["purelib"], sys.base_prefix)
+    own = [frame for frame in frames if not frame[0].startswith(others)]
+    return "{}, line {}, in {}".format(*own[-1]) if own else None
 
 
 def _print(table: Sequence[Line], variant: str) -> None:
