@@ -228,8 +228,8 @@ def test_the_command_line(tmp_path, capsys):
     (data,) = report_data(read([tmp_path / "out"]).runs, [], title="t", command="c")["runs"]
     assert [one["weight"] for one in data["classes"]] == [1.0, 6.0, 1.0]
     loss, accuracy = data["metrics"]
-    assert "log-loss" in loss["verdict"]
-    assert accuracy["verdict"].startswith("no verdict, since classes have weights")
+    assert "log-loss" in str(loss["verdict"])
+    assert str(accuracy["verdict"]).startswith("no verdict, since classes have weights")
     assert "weight x probability" in accuracy["words"]
 
 

@@ -176,7 +176,9 @@ def test_a_category_of_two_values_is_one_column(tmp_path):
     learner = PriorLearner.load(tmp_path / "out" / "seed-0" / "learner")
     shown = {one["name"]: one for one in run["columns"]}
     assert not any("sex=" in name for name in shown)
-    inputs = learner.encoding().inputs
+    encoding = learner.encoding()
+    assert encoding is not None
+    inputs = encoding.inputs
     x = torch.zeros(2, len(inputs))
     x[0, inputs.index("sex=f")] = x[1, inputs.index("sex=m")] = 1
     answers = [learner.answered(x, task).values.double() for task in learner.tasks]
