@@ -148,7 +148,10 @@ def test_little_data(tmp_path):
 def test_baselines_that_the_paper_lacks(tmp_path):
     write(tmp_path, OBJECTS, methods(dynamic=0.92, alone=0.85, frozen=0.95))
     selection = selection_of(tmp_path)
-    assert claim("Does sharing help").check(selection).verdict == HOLDS
+    alone = claim("Does sharing help").check(selection)
+    assert alone.verdict == HOLDS
+    assert {one.what for one in alone.comparisons} == {f"{OBJECTS}: ER Dyn. + Comp. against Alone"}
+    assert "Alone" in {group.label for group in selection.contents.groups}
     assert claim("Is it better than a single").check(selection).verdict == FAILS
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from piaget.paper.names import ALGORITHMS, BASES, UNITS
+from piaget.paper.names import ALGORITHMS, BASES, UNITS, base_name
 from piaget.paper.results import reported
 from piaget.scoring.rows import FURTHER, MAJORITY, Row, final_performance, final_scores, further_performance
 
@@ -56,7 +56,7 @@ class Line:
         return {
             "stream": self.stream,
             "structure": self.structure,
-            "base": BASES.get(self.base, self.base),
+            "base": base_name(self.base, self.algorithm),
             "algorithm": ALGORITHMS.get(self.algorithm, self.algorithm),
             "seeds": str(self.seeds),
             "metric": UNITS[self.metric],

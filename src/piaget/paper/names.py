@@ -69,6 +69,11 @@ def in_words(method: str) -> str:
     return ". ".join(words[:1].upper() + words[1:] for words in (IN_WORDS.get(name, name) for name in names))
 
 
+def base_name(base: str, algorithm: str) -> str:
+    """What the adaptation is called; empty for tasks alone, which adapt nothing that they share."""
+    return "" if algorithm == "alone" else BASES.get(base, base)
+
+
 def goes_together(method: Method) -> bool:
     """Frozen components can only be assimilated, linear combinations have no expansion, and tasks alone
     nothing to adapt. What is a past task's own stays as it is anyway where no samples are stored, and linear

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from scipy import stats
 
 from piaget.lab.final_table import mean_and_error
-from piaget.paper.names import ALGORITHMS, BASES
+from piaget.paper.names import ALGORITHMS, base_name
 from piaget.report.selection import Changes, Measure, Selection, components, final, forward
 from piaget.report.statistics import LEAST, LEVEL, holm
 
@@ -119,6 +119,11 @@ class Side:
         changes = "".join(f" {name}={value}" for name, value in self.changes)
         return ALGORITHMS.get(self.algorithm, self.algorithm) + changes
 
+    @property
+    def full_label(self) -> str:
+        """With the adaptation."""
+        return f"{base_name(self.base, self.algorithm)} {self.label}".strip()
+
 
 def difference(
     selection: Selection,
@@ -144,7 +149,7 @@ def difference(
     fewer = fewer or (measure in (final, forward) and not first.group.higher_is_better)
     sign = -1.0 if fewer else 1.0
     values = [sign * (one[seed] - two[seed]) for seed in sorted(one.keys() & two.keys())]
-    labels = [f"{BASES.get(side.base, side.base)} {side.label}" for side in (ours, theirs)]
+    labels = [side.full_label for side in (ours, theirs)]
     if ours.base == theirs.base:
         labels[1] = theirs.label
     if ours.structure != theirs.structure:
@@ -191,5 +196,5 @@ def beyond(
         return
     values = chosen.values(selection.contents, measure, unit)
     sign = -1.0 if below else 1.0
-    what = f"{stream}: {BASES.get(side.base, side.base)} {side.label}"
+    what = f"{stream}: {side.full_label}"
     yield Comparison(what, tuple(sign * (values[seed] - bound) for seed in sorted(values)), chosen.reduced)

@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from piaget.lab.final_table import mean_and_error
-from piaget.paper.names import BASES
+from piaget.paper.names import base_name
 from piaget.report import metrics
 from piaget.report.canvas import COLOURS, HEAT, STYLE, WIDTH, Figures, broken, grid, marked, style
 from piaget.report.component_figures import candidates, reuse, structures
@@ -91,14 +91,16 @@ def ratios(contents: Contents) -> Figures:
     ratios = contents.compute(metrics.forgetting_ratio)
     for stream in contents.streams:
         groups = contents.on(stream)
-        bases = list(dict.fromkeys(group.first.parts[1] for group in groups))
-        figure, axes = grid(len(bases), 3, 2.3)
-        for axis, base in zip(axes, bases, strict=True):
-            for i, group in enumerate(group for group in groups if group.first.parts[1] == base):
+        by_base: dict[str, list[Group]] = {}
+        for group in groups:
+            by_base.setdefault(base_name(*group.first.parts[1:]), []).append(group)
+        figure, axes = grid(len(by_base), 3, 2.3)
+        for axis, (base, own) in zip(axes, by_base.items(), strict=True):
+            for i, group in enumerate(own):
                 places = ratios[ratios["run"].isin(group.names)].groupby("j")["ratio"].mean()
                 axis.plot(places.index + 1, places, label=group.label, **marked(i))
             axis.axhline(1, color="black", linewidth=0.6)
-            axis.set(title=BASES.get(base, base), xlabel="task")
+            axis.set(title=base or "each task alone", xlabel="task")
             _legend_below(axis)
         axes[0].set_ylabel("first / final score")
         yield f"forgetting-{stream}", figure

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from piaget.lab.final_table import DIGITS, mean_and_error
-from piaget.paper.names import ALGORITHMS, BASES, UNITS
+from piaget.paper.names import ALGORITHMS, UNITS, base_name
 from piaget.report import metrics
 from piaget.report.reading import ReportedRun, Results
 from piaget.scoring.rows import LOWER_IS_BETTER
@@ -122,9 +122,9 @@ def _labels(first: Mapping[Key, ReportedRun]) -> dict[Key, str]:
     labels = {}
     for key, run in first.items():
         structure, base, algorithm = run.parts
-        words = [BASES.get(base, base), ALGORITHMS.get(algorithm, algorithm)]
+        words = [base_name(base, algorithm), ALGORITHMS.get(algorithm, algorithm)]
         words += [f"({structure})"] if len(structures) > 1 and structure in structures else []
         settings = [f"{name}={value}" for name, value in distinctions[key].items() if name in differing]
         words += [f"[{' '.join(settings)}]"] if settings else []
-        labels[key] = " ".join(words)
+        labels[key] = " ".join(filter(None, words))
     return labels

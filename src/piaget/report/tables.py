@@ -18,9 +18,12 @@ from piaget.report.inferred import confusion_table, inference_table
 from piaget.report.statistics import LEVEL, spread, verdict
 from piaget.scoring.rows import FURTHER, MAJORITY
 
-MOST_KINDS = 5  # of tasks in a stream, that have a table of their own
-RATIOS = 10  # tasks in the table of forgetting ratios
+MOST_KINDS, RATIOS = 5, 10  # kinds of tasks that have a table of their own; tasks in that of forgetting
 TRIALS = 10  # of the paper's other tables
+AGAINST_THE_PAPER = (
+    " The verdict is Welch's two-sided test at 5 % against the paper's mean and standard error (10 trials; "
+    "Objects: 50); with fewer than 5 seeds there is none. Only runs with the paper's settings are compared."
+)
 
 
 def _reported(numbers: Sequence[float] | None, digits: int = 1) -> Cell:
@@ -66,14 +69,13 @@ def summary(contents: Contents) -> Table:
 
 
 def performance(contents: Contents) -> Table:
-    """Final performance of all methods, beside the paper's."""
+    """Final performance of all methods, beside the paper's, as far as it has numbers for them."""
+    compared = any(group.first.paper for group in contents.counted)
     table = Table(
         "final",
-        "Final performance beside the paper's",
-        "Score after all tasks were learned: mean over tasks, then mean and standard error over seeds. "
-        "The verdict is Welch's two-sided test at 5 % against the paper's mean and standard error (10 "
-        "trials; Objects: 50); with fewer than 5 seeds there is none. Only runs with the paper's "
-        "settings are compared.",
+        "Final performance beside the paper's" if compared else "Final performance",
+        "Score after all tasks were learned: mean over tasks, then mean and standard error over seeds."
+        f"{AGAINST_THE_PAPER if compared else ''}",
         ["stream", "method", "seeds", "score", "final", "paper", "verdict"],
     )
     for group in contents.counted:
@@ -84,8 +86,8 @@ def performance(contents: Contents) -> Table:
         if lost := sum(each.diverged for each in group.runs):  # the others are a choice of the lucky ones
             judgement = f"{lost} of {len(group.runs)} diverged"
         final, theirs = number(*mean_and_error(values), group.digits), _reported(run.paper, group.digits)
-        seeds = number(len(values), digits=0)
-        table.add(group.position, group.stream, group.label, seeds, group.metric, final, theirs, judgement)
+        cells = number(len(values), digits=0), group.metric, final, theirs, judgement
+        table.add(group.position, group.stream, group.label, *cells)
     _mark_best(table, contents, {4: None})
     return table
 
