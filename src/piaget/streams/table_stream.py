@@ -5,20 +5,16 @@ from __future__ import annotations
 import difflib
 import os
 import shlex
-import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import torch
 
 from piaget.data.arrays import is_measured
 from piaget.data.columns import (
     MISSING,
     as_numbers,
-    as_text,
     as_texts,
     as_written,
     check_cells,
@@ -28,16 +24,15 @@ from piaget.data.columns import (
 )
 from piaget.data.encoding import Column, Encoding, Scaling
 from piaget.data.plain import Fractions, check_fractions, check_seed, shown
-from piaget.data.tasks import KINDS, Kind, Task, split_rows, standardized
+from piaget.data.tasks import KINDS, Kind, Task, standardized
 from piaget.errors import DataError, SettingError, note
 from piaget.extras import need
-from piaget.streams.cuts import Rows, limit, make_task, of_rows, unusable
 from piaget.streams.lazy import LazyStream
+from piaget.streams.table_groups import classes_of, groups_of, parts_of
 from piaget.streams.table_notes import note_alike, note_identifiers, note_outliers, some
 
 MOST_LEVELS = 100  # of a category; more are names or numbers of things
 MOST_CLASSES = 20  # whole numbers with more different values are taken for quantities
-PARTS = {"train": 0, "validation": 1, "valid": 1, "val": 1, "test": 2}
 
 
 class TableStream(LazyStream):
@@ -149,10 +144,10 @@ def from_table(
         raise DataError(f"column {target!r} holds dates; expected classes or numbers as a target")
     kind = _kind(kind or (encoding.kind if encoding else None), target, frame[target])
     y = as_numbers(target, frame[target]) if kind == "regression" else frame[target].to_numpy(object)
-    parts = _parts(frame[split]) if split else None
+    parts = parts_of(frame[split]) if split else None
     names = as_texts(frame[group])
     note_alike(dict.fromkeys(names))
-    groups, skipped = _groups(names, y, kind, parts, fractions, stratified, train_size, seed)
+    groups, skipped = groups_of(names, y, kind, parts, fractions, stratified, train_size, seed)
     _tell_skipped(skipped, len(groups), source, on_unusable)
     if encoding is None:
         train = np.concatenate([g.train for g in groups.values()])
@@ -167,7 +162,7 @@ def from_table(
     tasks = [g.task(task, stream, kind, x, encoding) for task, g in groups.items()]
     if shuffle:
         tasks = [tasks[i] for i in np.random.default_rng(seed).permutation(len(tasks))]
-    labels = None if kind == "regression" else _classes(y)[1]
+    labels = None if kind == "regression" else classes_of(y)[1]
     return TableStream(stream, seed, encoding, tasks, skipped, labels, frame.columns)
 
 
@@ -234,94 +229,6 @@ def _kind(given: str | None, target: str, values: Any) -> Kind:
 
 
 # --- groups ------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _Group:
-    """One group of rows that is a task."""
-
-    rows: Rows  # of the table
-    y: np.ndarray  # class numbers, or values, of these rows
-    labels: list[Any] | None  # of the classes
-    parts: tuple[Rows, Rows, Rows]  # training, validation and test: places in `rows`
-
-    @property
-    def train(self) -> Rows:
-        return self.rows[self.parts[0]]
-
-    def task(self, name: str, stream: str, kind: Kind, x: np.ndarray, encoding: Encoding) -> Task:
-        """x: the inputs of all rows of the table."""
-        if kind == "multiclass" and self.labels is not None and len(self.labels) == 2:
-            kind = "binary"  # two of several classes
-        return make_task(
-            name,
-            kind,
-            of_rows(x[self.rows], self.y, self.parts),
-            stream=stream,
-            labels=self.labels,
-            scaling=encoding.scaling,
-            encoding=encoding,
-        )
-
-
-def _groups(
-    names: np.ndarray,
-    y: np.ndarray,
-    kind: Kind,
-    parts: np.ndarray | None,
-    fractions: Fractions,
-    stratified: bool,
-    train_size: int | None,
-    seed: int,
-) -> tuple[dict[str, _Group], dict[str, str]]:
-    """The groups in order of occurrence, and {group: why it is no task}. parts: 0, 1 or 2 a row."""
-    members: dict[str, list[int]] = {}
-    for row, name in enumerate(names):
-        members.setdefault(name, []).append(row)
-    groups, skipped = {}, {}
-    for name, listed in members.items():
-        rows = np.array(listed)
-        own, labels = (y[rows], None) if kind == "regression" else _classes(y[rows])
-        if parts is not None:
-            first, second, third = (np.flatnonzero(parts[rows] == i) for i in range(3))
-            reason = unusable(own, (first, second, third), (1, 0, 0))
-        else:
-            # A group's own: other groups change nothing.
-            draw = zlib.crc32(f"{seed}/{name}".encode("utf-8", "surrogatepass"))
-            classes = len(labels or ()) if stratified else 0
-            divided = split_rows(torch.from_numpy(own), classes, fractions, draw)
-            first, second, third = (part.numpy() for part in divided)
-            reason = unusable(own, (first, second, third), fractions)
-        if reason:
-            skipped[name] = reason
-        else:
-            groups[name] = _Group(rows, own, labels, (limit(first, own, train_size, kind), second, third))
-    return groups, skipped
-
-
-def _parts(split: Any) -> np.ndarray:
-    """0, 1 or 2 for each row, by a column of train, validation or test."""
-    texts = [str(text).strip().lower() for text in as_texts(split)]
-    odd = next((i for i, text in enumerate(texts) if text not in PARTS), None)
-    if odd is not None:
-        raise DataError(
-            f"column {split.name!r} holds {split.iloc[odd]!r} in row {split.index[odd]}; expected train, "
-            "validation or test"
-        )
-    return np.array([PARTS[text] for text in texts])
-
-
-def _classes(y: np.ndarray) -> tuple[np.ndarray, list[Any]]:
-    """Class numbers and labels, in the labels' own order; numbers before texts."""
-    if all(isinstance(v, float | np.floating) and float(v).is_integer() for v in y):
-        y = np.array([int(v) for v in y], object)  # whole numbers, some of which were missing
-    labels = sorted(
-        set(y), key=lambda v: (isinstance(v, str), v if isinstance(v, str | int | float) else str(v))
-    )
-    number = {label: i for i, label in enumerate(labels)}
-    plain = [v.item() if isinstance(v, np.generic) else v for v in labels]
-    numbers = np.array([number[v] for v in y], np.int64)
-    return numbers, [v if isinstance(v, str | int | float) else as_text(v) for v in plain]
 
 
 def _tell_skipped(skipped: dict[str, str], kept: int, source: str, on_unusable: str) -> None:
