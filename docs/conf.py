@@ -1,5 +1,6 @@
 """The documentation site: `make docs` builds it, without network and with warnings as errors."""
 
+import logging
 import os
 import re
 import sys
@@ -10,6 +11,14 @@ ROOMS = [str(DOCS.parent / "src"), str(DOCS.parent)]  # piaget; tools.site and e
 sys.path[:0] = ROOMS
 os.environ["PYTHONPATH"] = os.pathsep.join([*ROOMS, os.environ.get("PYTHONPATH", "")])  # for notebooks
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # they are small, and several run at once
+
+# Kernels of notebooks note at every start that others on this machine could listen. They have settings of
+# their own, whatever the user's are, and only errors are of interest.
+os.environ["IPYTHONDIR"] = str(DOCS / "_build" / "ipython")
+profile = DOCS / "_build" / "ipython" / "profile_default"
+profile.mkdir(parents=True, exist_ok=True)
+(profile / "ipython_kernel_config.py").write_text('c.IPKernelApp.log_level = "ERROR"\n')
+logging.getLogger("traitlets").setLevel(logging.WARNING)  # nor that a notebook is run
 
 import piaget  # noqa: E402
 
