@@ -79,8 +79,9 @@ class Browser:
         )
 
     def draw(self, selector: str) -> None:
-        """Scrolls there, so that it is drawn."""
-        self.run("document.querySelector(arguments[0]).scrollIntoView()", selector)
+        """Scrolls there, so that it is drawn. (scrollIntoView would also move where the Tab key begins.)"""
+        place = "document.querySelector(arguments[0]).getBoundingClientRect().top + scrollY"
+        self.run(f"window.scrollTo(0, {place})", selector)
         self.wait(
             "return document.querySelector(arguments[0]).querySelector('svg[role=img], canvas, tbody tr')",
             selector,
