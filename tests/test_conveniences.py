@@ -75,7 +75,9 @@ def test_a_table_answered_by_groups():
     learner = piaget.PriorLearner()
     learner.learn_all(from_table(table, group="site", target="cost"))
     new = only(frame(seed=9), "cost").drop(columns="cost").iloc[:4].assign(site="site 99")
-    with pytest.warns(piaget.DataNote, match="'site 99': they are answered by what the others have") as notes:
+    with pytest.warns(
+        piaget.DataNote, match="'site 99': they are predicted from what the other groups share"
+    ) as notes:
         found = learner.predict_table(new, interval=0.8)
     assert notes[0].filename == __file__  # where the user called, not somewhere in the library
     assert (found["predicted from"] == "other groups").all()

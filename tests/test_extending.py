@@ -778,7 +778,7 @@ def test_an_if_on_a_tensor_is_told_in_a_cohort():
     [
         ({"adaptation": Loose()}, "expected a frozen dataclass"),
         ({"adaptation": Nameless()}, "its name is None; expected a text"),
-        ({"adaptation": type("Er", (Mistaken,), {"name": "er"})()}, "'er', which is one of the paper's"),
+        ({"adaptation": type("Er", (Mistaken,), {"name": "er"})()}, "'er', which is one of the library's"),
         ({"adaptation": AGEM}, r"did you mean AGEM\(\)\?"),
     ],
 )

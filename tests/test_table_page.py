@@ -447,9 +447,9 @@ def test_all_sections_are_in_sight_above(browser, width):
 
 def test_on_a_phone_an_arrow_leads_to_further_sections(browser):
     browser.open("stay", width=390)
+    browser.wait("return document.querySelector('nav ul').classList.contains('after')")
     arrow = browser.one("nav .more")
     assert arrow.is_displayed()
-    assert "after" in browser.one("nav ul").get_attribute("class")
     assert browser.run("return document.querySelector('.toolbar').offsetHeight") < 60  # it stays in sight
     arrow.click()
     browser.wait("return document.querySelector('nav ul').classList.contains('before')")
