@@ -405,6 +405,7 @@ def test_names_are_text_and_reached_by_keys(browser):
     for _ in range(12):
         seen.add(browser.one("#tip").text)
         chart.send_keys(Keys.ARROW_RIGHT)
+    seen.discard("")  # hidden for a moment, where a key scrolled
     assert len(seen) > 2
     assert all("most like" in text for text in seen)
 
