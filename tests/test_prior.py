@@ -571,3 +571,10 @@ def test_rows_that_come_sorted_are_learned_as_others_are(kind):
         )
         answers.append(said)
     torch.testing.assert_close(*answers, atol=0.03 if kind == "binary" else 0.3, rtol=0)
+
+
+def test_numbers_too_large_to_compute_with():
+    x, y = torch.eye(6).double(), torch.arange(6).double()
+    for inputs, values in ((x * 1e38, y), (x, y * 1e160)):
+        with pytest.raises(TaskError, match="too large to compute with"):
+            prior.learn(prior.begin("regression"), "a", inputs, values)

@@ -255,7 +255,7 @@ def checked(known: Knowledge, task: str, x: Any, y: Any) -> tuple[Tensor, Tensor
         )
     if not torch.isfinite(x.double()).all() or not torch.isfinite(y.double()).all():
         raise TaskError(f"{where}: NaN or infinite numbers; expected finite ones")
-    if float(x.double().abs().max()) > LARGEST_INPUT or float(y.double().abs().max()) > LARGEST_VALUE:
+    if (x.double().abs() > LARGEST_INPUT).any() or (y.double().abs() > LARGEST_VALUE).any():
         raise TaskError(
             f"{where}: inputs beyond {LARGEST_INPUT:g}, or targets beyond {LARGEST_VALUE:g}: too large to "
             "compute with"
