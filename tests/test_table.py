@@ -202,3 +202,15 @@ def test_a_limited_task_limits_what_is_known_of_the_columns():
     assert len(levels) <= 18  # six groups of three rows
     y = torch.cat([task.scaling.targets(task.train.y) for task in few])
     assert float(y.mean()) == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::piaget.errors.DataNote")
+def test_classes_of_whole_numbers_some_of_which_are_missing(tmp_path):
+    table = only(frame(), "cost").drop(columns="cost").assign(ill=np.arange(240) % 2)
+    whole = from_table(table, group="site", target="ill").labels
+    table["ill"] = table["ill"].astype(float).mask(np.arange(240) % 11 == 0)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    for given in (table, tmp_path / "t.csv"):
+        labels = from_table(given, group="site", target="ill").labels
+        assert labels == whole == [0, 1]
+        assert all(isinstance(label, int) for label in labels)

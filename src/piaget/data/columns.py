@@ -228,24 +228,24 @@ def read_table(table: Any, texts: Sequence[str] = ()) -> tuple[Any, str]:
 
 def as_written(path: Path) -> Any | None:
     """A CSV file as a DataFrame of its texts, to the letter: 007, 1.10 and NA. None: it is no such file."""
-    pandas = need("pandas", "tables")
-    ends = path.name.lower().removesuffix(".gz").rpartition(".")[2]
-    if ends not in ("csv", "tsv"):
+    if _ending(path) not in ("csv", "tsv"):
         return None
-    separator = "\t" if ends == "tsv" else _separator(path)
-    return _read_csv(pandas, path, separator, _header(path, separator))
+    return _read_csv(path, _header(path, _separator(path)))
+
+
+def _ending(path: Path) -> str:
+    return path.name.lower().removesuffix(".gz").rpartition(".")[2]
 
 
 def _read_file(path: Path, texts: Sequence[str]) -> Any:
-    pandas = need("pandas", "tables")
-    ends = path.name.lower().removesuffix(".gz").rpartition(".")[2]
+    ends = _ending(path)
     if not path.is_file():
         raise DataError(f"{path} does not exist, or is no file")
     try:
         if ends == "parquet":
             return _read_parquet(path)
         if ends in ("csv", "tsv"):
-            return _read_csv(pandas, path, "\t" if ends == "tsv" else _separator(path), texts)
+            return _read_csv(path, texts)
     except DataError:
         raise
     except UnicodeDecodeError as error:
@@ -269,8 +269,9 @@ def _read_parquet(path: Path) -> Any:
     return need("pandas", "tables").read_parquet(path)
 
 
-def _read_csv(pandas: Any, path: Path, separator: str, texts: Sequence[str]) -> Any:
+def _read_csv(path: Path, texts: Sequence[str]) -> Any:
     """`texts` stay as they are: also 007 and NA, which is a country."""
+    separator = _separator(path)
     names = _header(path, separator)
     twice = [name for name in names if names.count(name) > 1]
     if twice:
@@ -278,7 +279,7 @@ def _read_csv(pandas: Any, path: Path, separator: str, texts: Sequence[str]) -> 
     _check_rows(path, separator, len(names))
     missing = {name: [""] if name in texts else MISSING for name in names}
     with opened(path) as handle:
-        return pandas.read_csv(
+        return need("pandas", "tables").read_csv(
             handle,
             sep=separator,
             low_memory=False,
@@ -307,7 +308,10 @@ def _header(path: Path, separator: str) -> list[str]:
 
 
 def _separator(path: Path) -> str:
-    """Comma or semicolon: the one by which the first rows have as many values as there are names."""
+    """A tab in a TSV file; else comma or semicolon, by which the first rows have as many values as there are
+    names."""
+    if _ending(path) == "tsv":
+        return "\t"
 
     def fits(separator: str) -> tuple[bool, int]:
         with _rows(path, separator) as rows:

@@ -342,8 +342,8 @@ def finish_change(folder: Path) -> None:
 def log(folder: Path, text: str) -> None:
     """A line with the time. It is for people: nothing is read back from it."""
     with open(folder / "log.txt", "a", encoding="utf-8") as handle:
-        lines = [printable(line) for line in text.split("\n")]  # of a traceback, several
-        handle.write(f"{now()} {chr(10).join(lines)}\n")
+        lines = "\n".join(map(printable, text.split("\n")))  # of a traceback, several
+        handle.write(f"{now()} {lines}\n")
 
 
 def now() -> str:

@@ -151,7 +151,7 @@ def task_posterior(term: Quadratic, root: Tensor, mu: Posterior) -> Posterior:
 
 
 class Slopes(NamedTuple):
-    """How the evidence changes with Sigma, a (d, d) matrix G that is never needed whole, and with mu's
+    """How the evidence changes with Sigma, a (d, d) matrix G that is seldom needed whole, and with mu's
     variances: its exact gradient. With K the covariance of all tasks' weights, estimates included, it is
     (K^-1 r r'K^-1 - K^-1) / 2, of which blocks on the diagonal are summed for Sigma, all blocks for mu."""
 

@@ -96,8 +96,6 @@ def parts_of(split: Any) -> np.ndarray:
 
 def classes_of(y: np.ndarray) -> tuple[np.ndarray, list[Any]]:
     """Class numbers and labels, in the labels' own order; numbers before texts."""
-    if all(isinstance(v, float | np.floating) and float(v).is_integer() for v in y):
-        y = np.array([int(v) for v in y], object)  # whole numbers, some of which were missing
     labels = sorted(
         set(y), key=lambda v: (isinstance(v, str), v if isinstance(v, str | int | float) else str(v))
     )

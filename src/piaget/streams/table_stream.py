@@ -142,6 +142,7 @@ def from_table(
     )
     if is_dates(frame[target]):
         raise DataError(f"column {target!r} holds dates; expected classes or numbers as a target")
+    frame = frame.assign(**{target: _whole(frame[target])})
     kind = _kind(kind or (encoding.kind if encoding else None), target, frame[target])
     y = as_numbers(target, frame[target]) if kind == "regression" else frame[target].to_numpy(object)
     parts = parts_of(frame[split]) if split else None
@@ -164,6 +165,12 @@ def from_table(
         tasks = [tasks[i] for i in np.random.default_rng(seed).permutation(len(tasks))]
     labels = None if kind == "regression" else classes_of(y)[1]
     return TableStream(stream, seed, encoding, tasks, skipped, labels, frame.columns)
+
+
+def _whole(values: Any) -> Any:
+    """A pandas column of whole numbers as such: as long as some were missing, they had to be fractions."""
+    fractions = values.dtype.kind == "f" and bool(len(values)) and bool((values == values.round()).all())
+    return values.astype("int64") if fractions and bool((values.abs() < 2**53).all()) else values
 
 
 def _taken_for_missing(table: Any, columns: list[str]) -> list[str]:
