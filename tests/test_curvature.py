@@ -229,6 +229,24 @@ def test_penalty_gradient_is_the_dense_product():
         torch.testing.assert_close(corrected[k], by_autograd, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("tasks", [1, 5, 40])
+def test_components_with_one_output_need_one_product_for_all_tasks(tasks):
+    generator = torch.Generator().manual_seed(tasks)
+
+    def normal(*shape):
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    ewc, left, right = piaget.KroneckerEWC(0.3), normal(tasks, 2, 1, 1).square(), normal(tasks, 2, 4, 4)
+    weight, bias, anchor = normal(2, 1, 3), normal(2, 1), normal(2, 1, 4)
+    memory = {"left": {"weight": left}, "right": {"weight": right}, "anchor": {"weight": anchor}}
+    constants = ewc.constants(memory, 2)
+    assert constants["right"]["weight"].shape == (2, 4, 4)
+    found = ewc.correct(step_context({"weight": weight, "bias": bias}, constants)).gradient
+    phi = torch.cat([weight, bias[..., None]], -1)
+    expected = 0.3 * (sum(left[t] @ phi @ right[t] for t in range(tasks)) - anchor)
+    torch.testing.assert_close(as_matrices(found)["weight"], expected)
+
+
 def test_matrices_join_weight_and_bias_and_come_back():
     shapes = {
         "weight": (2, 3, 4),

@@ -188,6 +188,24 @@ def test_intervals_hold_what_they_say():
     assert 0.85 < np.mean(inside) < 0.95
 
 
+def test_intervals_of_many_inputs_know_that_directions_were_fitted():
+    g, inside = torch.Generator().manual_seed(0), []
+
+    def normal(*shape):
+        return torch.randn(*shape, generator=g, dtype=torch.float64)
+
+    for _ in range(2):
+        common, phi = normal(50), normal(50, 3) / 4
+        x, weights = normal(20, 150, 50), common + normal(20, 3) @ phi.mT
+        y = (x * weights[:, None]).sum(-1) + normal(20, 150)
+        rows = {f"t{t}": (x[t, :50], y[t, :50]) for t in range(20)}
+        known = learn_many(prior.begin("regression", trees=False), rows)
+        for t, name in enumerate(rows):
+            mean, deviation = prior.values(known, x[t, 50:], name)
+            inside.append(float(((y[t, 50:] - mean).abs() < 1.645 * deviation).double().mean()))
+    assert 0.87 < np.mean(inside) < 0.93  # were directions taken for known: 0.83
+
+
 def test_appraisal_tells_a_task_of_another_kind():
     data = made("regression", tasks=7)
     x, y = data.pop("t6")
@@ -372,7 +390,7 @@ def test_labels_against_plain_newton_and_numerical_integration():
         w = w + torch.linalg.solve(features.mT @ ((p * (1 - p))[:, None] * features) + inverse, slope)
     likelihoods: Any = known.likelihoods
     for _ in range(5):
-        likelihoods = likelihoods.refreshed(parts.root, parts.width)[0]
+        likelihoods = likelihoods.refreshed(parts)[0]
     mode = likelihoods.w[0, 0]
     torch.testing.assert_close(mode, w, atol=1e-6, rtol=1e-6)
     # The expected probability under the Gaussian belief, by draws: MacKay's formula is close to it.

@@ -43,7 +43,7 @@ class KroneckerEWC(Adaptation):
 
         For a few tasks more than there are: factors of zero, so that few different forms occur.
         """
-        memory = self._for_components(memory, k)
+        memory = _summed(self._for_components(memory, k))
 
         def beside(factors: Tensor) -> Tensor:  # (T, k, a, b) -> (k, a, T b)
             return resize(factors, 0, rounded(len(factors), 4)).permute(1, 2, 0, 3).flatten(2)
@@ -111,6 +111,19 @@ class KroneckerEWC(Adaptation):
 
     def recognizes(self, memory: Memory, tasks: int, components: Tensors) -> bool:
         return type(self).remember is not KroneckerEWC.remember or holds(memory, tasks, components, (tasks,))
+
+
+def _summed(memory: Memory) -> Memory:
+    """Of components with a single output, L_t is a number: sum_t L_t Phi R_t is Phi (sum_t L_t R_t), a single
+    product, however many tasks there are."""
+    if not memory:
+        return memory
+    left, right = dict(memory["left"]), dict(memory["right"])
+    for name, factors in memory["left"].items():  # (T, k, o, o)
+        if factors.shape[-1] == 1:
+            right[name] = (factors * right[name]).sum(0, keepdim=True)
+            left[name] = torch.ones_like(factors[:1])
+    return memory | {"left": left, "right": right}
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from piaget.prior.climbing import climb
-from piaget.prior.gaussian import Inference, infer, slopes
+from piaget.prior.gaussian import Components, Inference, coordinates, infer, slopes, stiffness
 from piaget.prior.likelihoods import Likelihoods
 
 WIDE = 3.0  # deviation of the logarithms of scales
@@ -49,16 +49,6 @@ class Scales(NamedTuple):
         """The same shapes, with these numbers."""
         parts = flat.split([part.numel() for part in self])
         return Scales(*(new.reshape(old.shape) for new, old in zip(parts, self, strict=True)))
-
-
-class Components(NamedTuple):
-    """What the scales mean."""
-
-    width: Tensor  # (d,): deviations of mu
-    phi: Tensor  # (d, k)
-    own: Tensor  # (d,): variances
-    root: Tensor  # (d, d): lower triangular, root root' = Sigma
-    unit: Tensor  # (d,): sqrt(spread)
 
 
 def components_of(scales: Scales, blocks: Tensor) -> Components:
@@ -104,17 +94,9 @@ def height(scales: Scales, likelihoods: Likelihoods, blocks: Tensor) -> tuple[Te
 
 
 def occam(scales: Scales, found: Inference, blocks: Tensor) -> float:
-    """What the freedom of the directions costs: log det(I + unit curvature unit) / 2, over directions.
-
-    Were tasks' coordinates psi known, direction j would be a regression's weights, with the curvature
-    sum_t psi_tj**2 C_t, C_t the precision with which a task knows its weights, other variance included.
-    """
+    """What the freedom of the directions costs: log det(their curvature, in units of their prior's) / 2."""
     parts = components_of(scales, blocks)
-    precision, linear, _ = found.messages
-    miss = linear - (precision @ found.mu.mean.unsqueeze(-1))[..., 0]
-    psi = miss @ parts.phi  # (T, C, k)
-    curvature = torch.einsum("tck,tcij->kij", psi.square(), precision)
-    inner = torch.eye(len(blocks), dtype=torch.float64) + curvature * parts.unit[:, None] * parts.unit
+    inner = stiffness(found, parts, coordinates(found, parts.phi).square())
     return float(torch.linalg.slogdet(inner)[1].sum() / 2) if scales.k else 0.0
 
 
@@ -150,7 +132,7 @@ def fit(
 
         scales = scales.like(climb(objective, scales.flat(), steps))
         parts = components_of(scales, blocks)
-        likelihoods, change = likelihoods.refreshed(parts.root, parts.width)
+        likelihoods, change = likelihoods.refreshed(parts)
         value, _, found = height(scales, likelihoods, blocks)
         gain, worth = float(value) - highest, float(value) - occam(scales, found, blocks)
         if (change < CLOSE and gain < SMALL) or worth + left * max(gain, 0) < to_beat:

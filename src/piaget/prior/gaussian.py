@@ -64,6 +64,16 @@ class Posterior(NamedTuple):
     covariance: Tensor
 
 
+class Components(NamedTuple):
+    """What tasks have in common, and how they differ: Sigma = phi phi' + diag(own)."""
+
+    width: Tensor  # (d,): deviations of mu
+    phi: Tensor  # (d, k)
+    own: Tensor  # (d,): variances
+    root: Tensor  # (d, d): lower triangular, root root' = Sigma
+    unit: Tensor  # (d,): sqrt(spread)
+
+
 class Inference(NamedTuple):
     """All that follows from all tasks' quadratics."""
 
@@ -148,6 +158,50 @@ def task_posterior(term: Quadratic, root: Tensor, mu: Posterior) -> Posterior:
     through = torch.eye(root.shape[0], dtype=root.dtype) - (root @ root.mT) @ own.message.precision
     mean = given.mean + (through @ mu.mean.unsqueeze(-1))[..., 0]
     return Posterior(mean, given.covariance + through @ mu.covariance @ through.mT)
+
+
+def coordinates(found: Inference, phi: Tensor) -> Tensor:
+    """Tasks' places psi along the directions, as expected: (T, C, k)."""
+    precision, linear, _ = found.messages
+    return (linear - (precision @ found.mu.mean.unsqueeze(-1))[..., 0]) @ phi
+
+
+def stiffness(found: Inference, parts: Components, squares: Tensor) -> Tensor:
+    """How firmly tasks hold each direction, in units of its prior: I + unit curvature unit, (k, d, d).
+
+    Were tasks' coordinates psi known, direction j would be a regression's weights, with the curvature
+    sum_t psi_tj**2 C_t, C_t the precision with which a task knows its weights, other variance included.
+    squares: psi**2, (T, C, k).
+    """
+    curvature = torch.einsum("tck,tcij->kij", squares, found.messages.precision)
+    return torch.eye(len(parts.unit), dtype=parts.unit.dtype) + curvature * parts.unit[:, None] * parts.unit
+
+
+class Doubt(NamedTuple):
+    """How unsure directions are: they were fitted to the same rows as tasks' coordinates."""
+
+    covariance: Tensor  # (k, d, d): of each direction
+    squares: Tensor  # (T, C, k): of tasks' coordinates, as expected
+
+    @property
+    def centers(self) -> Tensor:
+        """What is added to the variance of mu + phi psi, for each task: (T, C, d, d)."""
+        return torch.einsum("tck,kij->tcij", self.squares, self.covariance)
+
+
+def doubt(found: Inference, parts: Components) -> Doubt:
+    """Given all tasks, others' directions held as they are."""
+    phi, precision = parts.phi, found.messages.precision
+    squares = coordinates(found, phi).square() + 1 - (phi * (precision @ phi)).sum(-2)
+    covariance = torch.linalg.inv(stiffness(found, parts, squares)) * parts.unit[:, None] * parts.unit
+    return Doubt(covariance, squares)
+
+
+def beliefs(terms: Quadratic, found: Inference, parts: Components) -> Posterior:
+    """All tasks' weights, (T, C, ...). Where rows are few and inputs many, directions are known no better
+    than mu, and the center of a task is as unsure as both."""
+    unsure = found.mu.covariance + doubt(found, parts).centers
+    return task_posterior(terms, parts.root, Posterior(found.mu.mean, unsure))
 
 
 class Slopes(NamedTuple):

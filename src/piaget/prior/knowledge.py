@@ -16,9 +16,18 @@ from torch import Tensor
 from piaget.data.arrays import Kind
 from piaget.errors import SettingError, UnknownTaskError
 from piaget.prior.boosting import Correction
-from piaget.prior.evidence import Components, Scales, components_of
+from piaget.prior.evidence import Scales, components_of
 from piaget.prior.features import Frame, Standard
-from piaget.prior.gaussian import Inference, Posterior, infer, task_posterior
+from piaget.prior.gaussian import (
+    Components,
+    Inference,
+    Posterior,
+    beliefs,
+    coordinates,
+    doubt,
+    infer,
+    task_posterior,
+)
 from piaget.prior.labels import by_class, contrasts
 from piaget.prior.likelihoods import Likelihoods, Noise, label_terms, value_terms
 from piaget.prior.records import Labels, Record, added, standardised
@@ -153,9 +162,12 @@ class Knowledge:
 
     @cached_property
     def posteriors(self) -> Posterior:
-        """Of all tasks' weights of standardised features: (T, C, d), (T, C, d, d)."""
-        found = self.inference
-        return task_posterior(self.likelihoods.terms, self.components.root, found.mu)
+        """Of all tasks' weights of standardised features: (T, C, d), (T, C, d, d). Labels say little of
+        directions: few are found, and probabilities that doubted these were no better."""
+        terms, found = self.likelihoods.terms, self.inference
+        if self.form.classes:
+            return task_posterior(terms, self.components.root, found.mu)
+        return beliefs(terms, found, self.components)
 
     @cached_property
     def reach(self) -> tuple[float, float]:
@@ -173,15 +185,16 @@ class Knowledge:
         if task is not None:
             number = self.tasks.index(task)
             return by_class(Posterior(*(part[number] for part in self.posteriors)))
-        mu, root = self.inference.mu, self.components.root
-        return by_class(Posterior(mu.mean, mu.covariance + root @ root.mT))
+        found, parts = self.inference, self.components
+        covariance = found.mu.covariance + parts.root @ parts.root.mT
+        if not self.form.classes:
+            covariance = covariance + doubt(found, parts).covariance.sum(0)
+        return by_class(Posterior(found.mu.mean, covariance))
 
     def coordinates(self) -> dict[str, Tensor]:
         """Each task's psi, its place along the directions that tasks share: {task: (K, k)}, expected
         values; of several classes, one of each."""
-        found = self.inference
-        miss = found.messages.linear - (found.messages.precision @ found.mu.mean.unsqueeze(-1))[..., 0]
-        psi = contrasts(self.form.outputs).mT @ miss @ self.components.phi
+        psi = contrasts(self.form.outputs).mT @ coordinates(self.inference, self.components.phi)
         return dict(zip(self.records, psi, strict=True))
 
 

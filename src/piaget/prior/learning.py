@@ -155,7 +155,7 @@ def assimilate(known: Knowledge, task: str, x: Tensor, y: Tensor) -> Knowledge:
         scales=known.scales or first_scales(frame.blocks),
     )
     components = known.components
-    likelihoods, _ = known.likelihoods.refreshed(components.root, components.width)
+    likelihoods, _ = known.likelihoods.refreshed(components)
     return _taken(known, likelihoods)
 
 
@@ -190,7 +190,7 @@ def _trimmed(known: Knowledge, task: str) -> Knowledge:
         return known
     if known.form.classes:
         components = known.components
-        known = _taken(known, known.likelihoods.refreshed(components.root, components.width)[0])
+        known = _taken(known, known.likelihoods.refreshed(components)[0])
     shorter = within(record, known.begun[0], known.form.rows, known.structures[task].w)
     return replace(known, records={**known.records, task: shorter})
 
@@ -215,7 +215,7 @@ def adapt(known: Knowledge, thorough: bool = True, patience: int = 1) -> Knowled
     known = replace(known, standard=_standard(known.records))
     blocks, components = frame.blocks, known.components
     # New rows, or another standard: what was approximated no longer is where it was.
-    likelihoods, _ = known.likelihoods.refreshed(components.root, components.width)
+    likelihoods, _ = known.likelihoods.refreshed(components)
     if thorough:
         best = fit(scales, likelihoods, blocks)
         best = grown(pruned(best, blocks), blocks, patience)

@@ -15,7 +15,17 @@ import torch
 from torch import Tensor
 
 from piaget.prior.features import Frame
-from piaget.prior.gaussian import Posterior, Quadratic, beside, infer, integrate, task_means, task_posterior
+from piaget.prior.gaussian import (
+    Components,
+    Posterior,
+    Quadratic,
+    beliefs,
+    beside,
+    infer,
+    integrate,
+    task_means,
+    task_posterior,
+)
 from piaget.prior.labels import expand, log_likelihood
 from piaget.prior.records import Labels, Values
 
@@ -31,7 +41,7 @@ class Likelihoods(Protocol):
     def terms(self) -> Quadratic:
         """(T, C, ...)"""
 
-    def refreshed(self, root: Tensor, width: Tensor) -> tuple[Likelihoods, float]:
+    def refreshed(self, parts: Components) -> tuple[Likelihoods, float]:
         """Adapted to these components; and by how much it changed."""
 
     def apart(self, root: Tensor, width: Tensor, others: Quadratic) -> Likelihoods:
@@ -64,10 +74,10 @@ class ValueTerms:
         precision, linear = self.gram / variance[:, None, None], self.cross / variance[:, None]
         return Quadratic(precision[:, None], linear[:, None], constant[:, None])
 
-    def refreshed(self, root: Tensor, width: Tensor) -> tuple[ValueTerms, float]:
+    def refreshed(self, parts: Components) -> tuple[ValueTerms, float]:
         """Noise: each task's own, drawn towards the others' as far as they agree."""
-        found = infer(self.terms, root, width)
-        miss, unsure = self._misses(task_posterior(self.terms, root, found.mu))
+        found = infer(self.terms, parts.root, parts.width)
+        miss, unsure = self._misses(beliefs(self.terms, found, parts))
         free = (self.n - unsure / self.log_noise.exp()).clamp(min=0.5)  # rows that no weight has used up
         least = LEAST_NOISE * (self.square.sum() / self.n.sum()).clamp(min=1)  # less: all values are equal
         noise = agreement((miss / free).clamp(min=least), free)
@@ -144,12 +154,12 @@ class LabelTerms:
     mu: Tensor  # (C, d)
     terms: Quadratic  # (T, C, ...): of w
 
-    def refreshed(self, root: Tensor, width: Tensor) -> tuple[LabelTerms, float]:
+    def refreshed(self, parts: Components) -> tuple[LabelTerms, float]:
         """Newton steps to the joint mode of mu and all tasks' weights: a few, once it is near. Far from it,
         the quadratics of rows that are answered wrongly, and surely, would promise likelihoods beyond 1."""
         now, moved = self, 0.0
         for step in range(1, MOST_STEPS + 1):
-            now, moved = now._stepped(root, width)
+            now, moved = now._stepped(parts.root, parts.width)
             if moved < 1e-9 or (step >= STEPS and moved < NEAR):
                 break
         return now, moved
