@@ -118,6 +118,17 @@ def test_a_story_of_months(tmp_path, capsys):
     assert "forgets site 3" in log
 
 
+def test_a_score_that_no_group_has(tmp_path, capsys):
+    """Groups of 10 rows have 2 for the test: too few for R2."""
+    table = tmp_path / "table.csv"
+    visits(range(6), 10, seed=1).drop(columns="ill").to_csv(table, index=False)
+    command = ("run", "--table", table, "--target", "stay", "--group", "site", "--out", tmp_path / "out")
+    run = said(capsys, *command, "--metric", "r2")
+    assert run.code == 0, run.err
+    assert "No group has R2, which needs 6 test rows that differ; so by RMSE:\n" in run.out
+    assert "RMSE" in run.out.split("so by RMSE:")[1]
+
+
 def test_values_with_intervals(tmp_path, capsys):
     out, new = tmp_path / "out", tmp_path / "new.parquet"
     run = said(capsys, *january(tmp_path, "stay", groups=range(5)), "--out", out, "--metric", "r2")

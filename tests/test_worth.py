@@ -113,6 +113,8 @@ def test_scores_are_scikit_learns():
     a, b = torch.as_tensor(rng.normal(size=50)), torch.as_tensor(rng.normal(size=50))
     assert value_scores(a, b)["r2"] == pytest.approx(r2_score(b, a))
     assert "r2" not in value_scores(a, torch.ones(50))
+    assert "r2" in value_scores(a[:6], b[:6])
+    assert "r2" not in value_scores(a[:5], b[:5])
 
 
 def test_calibration_and_intervals():

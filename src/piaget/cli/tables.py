@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from piaget.lab.folder import RunFolder
 
 WORST = 3  # groups that are named
+NEEDS = {"auc": "test rows of both classes", "r2": "6 test rows that differ"}  # what not every group has
 
 
 def go(
@@ -98,6 +99,9 @@ def _print(run: RunFolder, rows: Sequence[Row], summary: dict[str, Any], metric:
     if set(weights.values()) - {1.0}:
         told = ", ".join(f"{label} {weight:.3g}" for label, weight in weights.items())
         print(f"Cost of an error, by true class: {told}. All models answer by it; accuracy is not weighted.")
+    if metric not in metrics:
+        print(f"No group has {NAMES[metric]}, which needs {NEEDS[metric]}; so by {NAMES[metrics[0]]}:")
+        metric = metrics[0]
     if each:
         _print_each(groups, metric, summary)
     print(is_it_worth_it(rows, metric) or "")

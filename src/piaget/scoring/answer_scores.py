@@ -17,6 +17,7 @@ from piaget.method.objective import auc
 from piaget.scoring.rows import BY_CLASS
 
 SMALLEST = 1e-12  # probability that is counted, in log-loss
+R2_ROWS = 6  # with so many, chance lets it have a mean and a deviation
 BINS = 10
 
 
@@ -58,11 +59,12 @@ def scores_by_class(p: Tensor, y: Tensor, weights: Tensor | None = None) -> list
 
 
 def value_scores(mean: Tensor, y: Tensor) -> dict[str, float]:
-    """Of values (n,). R2, the share of the variance that is explained: only if the values differ."""
+    """Of values (n,). R2, the share of the variance that is explained: only if the values differ, and if there
+    are enough of them. Of fewer, the variance is sometimes nearly 0 by chance, and R2 any number below."""
     squares = (mean.double() - y.double()).square().mean()
     variance = y.double().var(correction=0)
     scores = {"rmse": math.sqrt(squares)}
-    return scores | {"r2": float(1 - squares / variance)} if len(y) > 1 and variance > 0 else scores
+    return scores | {"r2": float(1 - squares / variance)} if len(y) >= R2_ROWS and variance > 0 else scores
 
 
 class Bin(NamedTuple):
