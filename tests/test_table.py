@@ -214,3 +214,15 @@ def test_classes_of_whole_numbers_some_of_which_are_missing(tmp_path):
         labels = from_table(given, group="site", target="ill").labels
         assert labels == whole == [0, 1]
         assert all(isinstance(label, int) for label in labels)
+
+
+def test_groups_spelt_nearly_alike_are_noted_but_not_large_whole_numbers():
+    def stream(names):
+        table = pandas.DataFrame(
+            {"site": np.repeat(names, 20), "a": np.arange(40.0), "cost": np.arange(40) / 7}
+        )
+        return from_table(table, group="site", target="cost")
+
+    with pytest.warns(DataNote, match=r"'1.0' are treated as different from '1'"):
+        stream(["1", "1.0"])
+    assert [task.name for task in stream([2**53, 2**53 + 1])] == ["9007199254740992", "9007199254740993"]

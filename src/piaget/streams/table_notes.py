@@ -163,6 +163,7 @@ def note_alike(new: Iterable[str], known: Iterable[str] = ()) -> None:
 def _plain(name: str) -> str:
     text = " ".join(name.casefold().split())
     try:
-        return as_text(float(text))
+        number = float(text)
     except ValueError:
         return text
+    return as_text(number) if abs(number) < 2**53 else text  # beyond, different whole numbers are the same
