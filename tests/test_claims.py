@@ -206,3 +206,12 @@ def test_a_report_has_them(tmp_path):
     write(tmp_path, OBJECTS, methods(dynamic=0.92, compositional=0.91, joint=0.88, none=0.87))
     (table,) = (t for t in tables(selection_of(tmp_path).contents) if t.name == "claims")
     assert [row[2].text for row in table.rows] == [HOLDS]
+
+
+def test_the_recommended_method_against_all_of_the_papers(tmp_path):
+    ours = methods(structure="soft-ordering-scaled", recommended=0.93)
+    write(tmp_path, OBJECTS, ours | methods(dynamic=0.92, none=0.87) | methods("fm", dynamic=0.95))
+    found = claim("Is the recommended").check(selection_of(tmp_path))
+    assert found.verdict == FAILS  # better on average, and worse than one of them
+    assert len(found.comparisons) == 3
+    assert [round(one.mean) for one in found.against] == [-2]

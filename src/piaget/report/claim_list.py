@@ -194,4 +194,11 @@ QUESTIONS = (
         readings.frozen_baseline,
         "points",
     ),
+    Claim(
+        "Is the recommended method better than all of the paper's?",
+        "",
+        "recommended ER (docs/recommended.md) against each of the paper's 14 methods",
+        readings.recommended,
+        "points",
+    ),
 )

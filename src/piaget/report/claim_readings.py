@@ -8,6 +8,7 @@ from statistics import linear_regression
 
 import pandas as pd
 
+from piaget.paper.names import paper_methods
 from piaget.paper.presets import IMAGES, OBJECTS, SOME
 from piaget.report import metrics
 from piaget.report.claims import Comparison, Side, beyond, difference
@@ -212,3 +213,11 @@ def frozen_baseline(selection: Selection) -> Iterator[Comparison]:
     """Ours against a single network whose past encoders and decoders stay as they are."""
     for stream in (*IMAGES, "combined", *OBJECTS):
         yield from difference(selection, stream, Side("er", "dynamic"), Side("er", "no-components-frozen"))
+
+
+def recommended(selection: Selection) -> Iterator[Comparison]:
+    """The recommended method against each of the paper's."""
+    ours = Side("er", "recommended", "soft-ordering-scaled")
+    for stream in (*IMAGES, "combined", *OBJECTS):
+        for method in paper_methods("soft-ordering"):
+            yield from difference(selection, stream, ours, Side(method.adaptation, method.algorithm))
