@@ -59,8 +59,8 @@ def scores_by_class(p: Tensor, y: Tensor, weights: Tensor | None = None) -> list
 
 
 def value_scores(mean: Tensor, y: Tensor) -> dict[str, float]:
-    """Of values (n,). R2, the share of the variance that is explained: only if they differ, and are enough. Of
-    few values the variance is sometimes nearly 0 by chance, and R2 any number below."""
+    """Of values (n,). R2, the share of the variance that is explained: only if they differ, and are enough.
+    Of few values the variance is sometimes nearly 0 by chance, and R2 any number below."""
     squares = (mean.double() - y.double()).square().mean()
     variance = y.double().var(correction=0)
     scores = {"rmse": math.sqrt(squares)}
