@@ -46,7 +46,7 @@ def test_end_to_end():
 
 def test_the_side_of_piaget_against_avalanche(monkeypatch):
     """Of one run and of two together, without compilation."""
-    monkeypatch.setattr("piaget.engine.training.compiled", lambda step, arguments: None)
+    monkeypatch.setattr("piaget.engine.part_step.compiled", lambda step, arguments: None)
     streams = [[piaget.stream("digits", seed)[i] for i in range(2)] for seed in range(2)]
     for runs in (1, 2):
         seconds, accuracy = avalanche.piaget_seconds(streams[:runs], epochs=8)

@@ -13,7 +13,7 @@ import torch
 import piaget
 from piaget.engine import compiled
 from piaget.errors import CompileNote, SettingError
-from tests.small import binary_tasks
+from tests.small import binary_tasks, make_task
 
 SMALL: dict[str, Any] = {
     "components": piaget.Dense(8),
@@ -97,6 +97,49 @@ def test_a_cohort(tmp_path):
     compiled.READY.clear()  # as in a new process
     same(learned(tasks, (0, 1, 2), compile="always"), expected)
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "compiled").glob("*.pt2")} == files
+
+
+@dataclass(frozen=True)
+class SmallErrors(piaget.StopRule):
+    """Ends a stage after two epochs, if errors are small."""
+
+    def stops(self, gains):
+        return len(gains) == 2 and gains[-1] > -10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [None, 0.5])
+def test_batches_are_narrower_when_a_run_has_stopped(share):
+    """All samples are one batch; the run with the most of them stops. The others need other machine code."""
+
+    def tasks(n, level):
+        made = [make_task(f"task {i}", "regression", n=n, seed=i) for i in range(3)]
+        for task in made:
+            for split in (task.train, task.validation):
+                split.y.add_(level)
+        return made
+
+    settings: dict[str, Any] = {
+        "structure": "linear",
+        "algorithm": "compositional",
+        "initial_components": 2,
+        "initial_tasks": 1,
+        "epochs": 6,
+        "batch_size": None,
+        "stop": SmallErrors(),
+        "replay_share": share,
+        "dtype": "float64",
+    }
+    found = []
+    for compile in ("never", "always"):
+        learners = [piaget.Learner(**settings, seed=seed, compile=compile) for seed in (0, 1)]
+        cohort = piaget.Cohort(learners)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", CompileNote)
+            for long, short in zip(tasks(300, 0), tasks(20, 100), strict=True):
+                cohort.learn([long, short])
+        found.append([learner.state.components for learner in learners])
+    same(*found)
 
 
 def test_without_a_compiler(monkeypatch):
@@ -237,7 +280,7 @@ def test_parts_of_ones_own_are_not_kept(tmp_path, monkeypatch):
 
 def test_auto_compiles_where_it_pays(monkeypatch):
     asked = []
-    monkeypatch.setattr("piaget.engine.training.compiled", lambda step, arguments: asked.append(step))
+    monkeypatch.setattr("piaget.engine.part_step.compiled", lambda step, arguments: asked.append(step))
     learned(binary_tasks(3))
     assert asked == []
     monkeypatch.setattr(compiled, "FEW_STEPS", 1)
@@ -287,7 +330,7 @@ def test_the_choice_does_not_depend_on_where_a_run_goes_on(monkeypatch):
         return choices[-1][2]
 
     monkeypatch.setattr("piaget.engine.training.pays", spy)
-    monkeypatch.setattr("piaget.engine.training.compiled", lambda step, arguments: None)
+    monkeypatch.setattr("piaget.engine.part_step.compiled", lambda step, arguments: None)
     for few in (72, 73):  # three epochs of four steps, of one run
         choices.clear()
         monkeypatch.setattr(compiled, "FEW_STEPS", few)
@@ -332,7 +375,7 @@ def test_a_loaded_learner_goes_on_with_the_code_that_is_there(tmp_path, monkeypa
     def remember(step, arguments):
         asked.append(compiled.key_of(step, arguments))
 
-    monkeypatch.setattr("piaget.engine.training.compiled", remember)
+    monkeypatch.setattr("piaget.engine.part_step.compiled", remember)
     learner = piaget.Learner(**SMALL, compile="always", algorithm="joint")
     *initial, third = binary_tasks(3)
     for task in initial:

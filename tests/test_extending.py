@@ -16,7 +16,8 @@ from examples.cosine_and_patience import NoProgress, WarmCosine
 from examples.der_plus_plus import DERPlusPlus
 from examples.mcnemar import McNemar
 from examples.scale_and_shift import ScaleAndShift
-from piaget.engine.training import PartStep, Training
+from piaget.engine.part_step import PartStep
+from piaget.engine.training import Training
 from piaget.knowledge.snapshot import describe
 from piaget.knowledge.storage import flatten
 from piaget.method import objective

@@ -8,7 +8,7 @@ together.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -17,17 +17,17 @@ import torch
 from piaget.engine.averaging import Tail
 from piaget.engine.banks import Size
 from piaget.engine.batches import Batch, Epoch, Plan, draw_plan, empty_plan
-from piaget.engine.compiled import Compiled, compiled, pays
+from piaget.engine.compiled import pays
 from piaget.engine.heap import give_back
 from piaget.engine.layout import Layout, Part, of_run, stacked
 from piaget.engine.outcome import outcome
+from piaget.engine.part_step import PartStep
 from piaget.engine.stage import Idle, Stage
-from piaget.engine.step import Inputs, Standing, Step
+from piaget.engine.step import Standing, Step
 from piaget.errors import Diverged
 from piaget.knowledge.state import Update
 from piaget.method.optimizer import ConstantRate, Moment
 from piaget.method.parameters import PAST_ROLES, TASK_ROLES, Role
-from piaget.method.trees import leaves, rebuild
 from piaget.scoring.rows import Row
 
 
@@ -228,12 +228,13 @@ class Training:
 
     def epoch(self, active: Sequence[bool]) -> None:
         """One epoch of the runs that are active; where there are several parts, their batches take turns."""
-        if self.repeated is None or active != self.active:
-            turns = self._turns(active)
-            self.repeated = list(turns) if self.epochs_alike else None
+        if active != self.active:
+            self.active, self.repeated = list(active), None
+            for step in self.part_steps:
+                step.renew()
+        turns, tail = self._turns(), self._tail()
         by_step = self.stages[0].settings.rate_schedule.by_step
-        tail = self._tail()
-        for number, turn in enumerate(self.repeated or turns):
+        for number, turn in enumerate(turns):
             if number == 0 or by_step:
                 self._set_rates(number)
             for batch, step in zip(turn, self.part_steps, strict=True):
@@ -289,9 +290,19 @@ class Training:
         rates = [settings.learning_rate * settings.rate_schedule.at(moment) for moment in moments]
         self.rate.copy_(torch.tensor(rates, dtype=torch.float64).view_as(self.rate))
 
-    def _turns(self, active: Sequence[bool]) -> Iterator[tuple[Batch | None, ...]]:
-        """A new epoch: the next batch of each part."""
-        self.active, plans_of_runs = list(active), self._plans(active)
+    def _turns(self) -> Iterable[tuple[Batch | None, ...]]:
+        """The next batch of each part, of an epoch that is drawn now, or of the same one again."""
+        if self.repeated is not None:
+            return self.repeated
+        turns = self._drawn()
+        if not self.epochs_alike:
+            return turns
+        self.repeated = list(turns)
+        return self.repeated
+
+    def _drawn(self) -> Iterator[tuple[Batch | None, ...]]:
+        """A new epoch."""
+        plans_of_runs = self._plans(self.active)
         passes = self.stages[0].passes
         self.steps_an_epoch = [
             len(passes) * sum(len(plan.index) for plan in plans) for plans in plans_of_runs
@@ -336,28 +347,3 @@ MOVES: dict[Role, str] = {
     **dict.fromkeys(TASK_ROLES, "current"),
     **dict.fromkeys(PAST_ROLES, "past"),
 }
-
-
-class PartStep:
-    """The step of one part with what stays the same; as machine code, if it is to be and can be compiled."""
-
-    def __init__(self, step: Step, standing: Standing, compile: bool) -> None:
-        self.step, self.standing, self.compile = step, standing, compile
-        self.code: Compiled | None = None  # made when the first batch shows its form
-        self.flat = list(leaves(standing))
-
-    def __call__(self, batch: Batch) -> None:
-        if self.compile:
-            with torch.enable_grad():
-                self.code, self.compile = compiled(self.step, self._arguments(batch)), False
-        if self.code is not None:
-            self.code([*self.flat, *batch.inputs])
-        else:
-            with torch.enable_grad():  # whoever called may have it off
-                self.step(*self._arguments(batch))
-        if self.step.corrects:
-            self.standing.steps.add_(len(self.step.passes) * batch.active)
-
-    def _arguments(self, batch: Batch) -> tuple[Standing, Inputs]:
-        """As trees, what machine code gets as leaves."""
-        return self.standing, rebuild(batch.form, batch.inputs)
