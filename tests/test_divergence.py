@@ -328,3 +328,27 @@ def test_parts_of_ones_own_that_are_not_finite(part):
     with pytest.raises(piaget.Diverged):
         learn_all()
     assert is_sound(learner)
+
+
+def test_a_task_that_diverges_after_an_interruption_is_undone_too():
+    learner, tasks = piaget.Learner(**SMALL), binary_tasks(4)
+    for task in tasks[:2]:
+        learner.learn(task)
+    before = tensors(learner)
+
+    def interrupt(report):
+        if report.epoch == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        learner.learn(tasks[2], on_epoch=interrupt)
+    assert learner.state.progress is not None
+    learner.settings = replace(learner.settings, learning_rate=1e30)
+    with pytest.raises(piaget.Diverged):
+        learner.learn(tasks[2])
+    assert learner.state.progress is None
+    assert learner.tasks == [task.name for task in tasks[:2]]
+    assert all(torch.equal(t, before[name]) for name, t in tensors(learner).items())
+    learner.settings = replace(learner.settings, learning_rate=1e-3)
+    learner.learn(tasks[3])
+    assert learner.state.before is None

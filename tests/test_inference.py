@@ -321,6 +321,22 @@ def test_notes_are_made_later_and_in_another_way(tmp_path):
     assert piaget.Learner.load(tmp_path).infer(x).answers == learner.infer(x).answers
 
 
+def test_notes_do_not_depend_on_later_tasks():
+    tasks = clouds()
+    learner = learned(tasks, inference="inputs")
+    before = [record.note for record in learner.state.records.values()]
+    learner.note_inputs(tasks)
+    for old, record in zip(before, learner.state.records.values(), strict=True):
+        assert all(torch.equal(old[name], tensor) for name, tensor in record.note.items())
+
+
+def test_no_input_at_all():
+    learner = learned(clouds(), inference="inputs")
+    assert learner.infer(np.zeros((0, 6))).answers == []
+    with pytest.raises(piaget.TaskError, match="there is no input"):
+        learner.infer(np.zeros((0, 6)), together=True)
+
+
 @dataclass(frozen=True)
 class Nearest(piaget.Inference):
     """Of one's own: minus the distance to the mean of the task's inputs."""

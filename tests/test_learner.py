@@ -1,5 +1,6 @@
 """The learner as a user meets it."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from piaget.method.trees import leaves
 from piaget.scoring import component_rows
 from piaget.scoring.rows import COLUMNS, METRICS, SCORES
 from piaget.scoring.watch import EpochReport
-from tests.small import binary_tasks, make_task, mixed_tasks
+from tests.small import binary_tasks, held_out_of, make_task, mixed_tasks
 
 SMALL: dict[str, Any] = {
     "components": piaget.Dense(8),
@@ -431,3 +432,38 @@ def test_learning_where_gradients_are_off():
 def test_wrong_calls(call):
     with pytest.raises(piaget.PiagetError):
         call(piaget.Learner(**SMALL))
+
+
+def test_scores_are_of_the_data_that_is_given():
+    """Two tasks of one name, with other test data: what is encoded once is not taken for the other."""
+    tasks = binary_tasks(3)
+    other = replace(tasks[2], test=piaget.Split(-held_out_of(tasks[2]).x, held_out_of(tasks[2]).y))
+    learner = piaget.Learner(**(SMALL | {"encoder": "fixed"}))
+    for task in tasks[:2]:
+        learner.learn(task)
+    found = []
+    learner.learn(
+        tasks[2], evaluate_on=[other], every=1, on_epoch=lambda one: found.append(one.score("test"))
+    )
+    (own,) = [row["value"] for row in learner.evaluate(tasks[2]) if row["metric"] == "accuracy"]
+    assert found[-1] == own
+
+
+def test_a_trial_needs_no_validation_data():
+    """It adapts nothing that could be judged by it."""
+    learner, tasks = piaget.Learner(**(SMALL | {"algorithm": "recommended"})), binary_tasks(3)
+    for task in tasks[:2]:
+        learner.learn(task)
+    assert learner.try_task(replace(tasks[2], validation=None))
+
+
+def test_settings_of_parts_that_are_no_dataclasses():
+    class Enough(piaget.StopRule):
+        def stops(self, gains):
+            return False
+
+    with pytest.raises(piaget.SettingError, match="patience is not a setting of Enough"):
+        piaget.Learner(stop=Enough(), patience=3)
+    with pytest.raises(piaget.SettingError, match="may differ in their seeds only; here: stop: "):
+        piaget.Cohort([piaget.Learner(seed=seed, stop=Enough()) for seed in range(2)])
+    assert piaget.Learner(schedule="joint", epochs=1).settings.stages()

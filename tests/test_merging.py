@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import piaget
+from piaget import merging
 from piaget.knowledge.state import State
 from piaget.method.curvature import as_matrices
 from tests.small import binary_tasks, held_out_of, image_tasks, make_task, mixed_tasks
@@ -200,3 +201,28 @@ def test_what_cannot_be_merged():
     shared = [learned(tasks, i, decoder="shared") for i, tasks in enumerate((of_a, of_b))]
     with pytest.raises(piaget.SettingError, match="a decoder of its own"):
         piaget.merge(*shared)
+
+
+def test_data_of_tasks_with_the_same_name_is_each_ones_own():
+    """a and b have a task "n" each; b's goes by its new name."""
+    ours, theirs = (make_task("n", seed=seed, n=12) for seed in (1, 2))
+    more = [make_task(f"{name} more", seed=5, n=12) for name in "ab"]
+    a = learned([ours, more[0]], 0, adaptation="nft")
+    b = learned([theirs, more[1]], 1, adaptation="nft")
+    names = {name: f"b/{name}" for name in b.tasks}
+    given = {"n": ours, "b/n": make_task("b/n", seed=2, n=12)}
+    first, second = merging._samples(a.settings, a.state, b.state, names, given, 0.0)
+    for learner, task, found in ((a, ours, first), (b, theirs, second)):
+        record = learner.record("n")
+        x = record.scaling.inputs(task.train.x, "cpu", torch.float64)
+        torch.testing.assert_close(found["n"], learner.model.encode(record.params.encoder, x))
+
+
+def test_components_of_merged_gated_learners_can_be_merged_into_each_other():
+    """A task of a never has b's components: its gates of them are minus infinity."""
+    gating = piaget.SoftGating()
+    bias = torch.tensor([[-torch.inf, 0.3, 0.1]])
+    usage = torch.tensor([[0.0], [0.6], [0.4]])
+    for component, into in ((2, 0), (0, 2)):
+        merged = gating.merged({"weight": torch.zeros(1, 3, 2), "bias": bias}, component, into, usage)
+        torch.testing.assert_close(merged["bias"].sort().values, torch.tensor([[0.1, 0.3]]))

@@ -6,6 +6,7 @@ from torch import nn
 
 import piaget
 from piaget.data.tasks import Kind
+from piaget.engine import noise
 from piaget.engine.noise import draw_bits, packed_bytes, unpack
 from piaget.method import objective
 from piaget.method.expansion import Evidence
@@ -31,6 +32,15 @@ def test_dropout_bits_have_the_right_share_and_scale(dropout):
     flat = torch.cat([k.flatten() for k in keep])
     assert set(flat.unique().tolist()) == {0.0, 1 / (1 - dropout)}
     assert float(flat.mean()) == pytest.approx(1, abs=0.02)
+
+
+def test_dropout_bits_are_the_same_however_many_are_drawn_at_a_time(monkeypatch):
+    def drawn():
+        return draw_bits(torch.Generator().manual_seed(0), (3, 1000, 2), 0.2)
+
+    expected = drawn()
+    monkeypatch.setattr(noise, "RANDOM_BLOCK", 7)
+    assert torch.equal(drawn(), expected)
 
 
 OPTIMIZERS = {

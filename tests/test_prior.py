@@ -596,3 +596,9 @@ def test_numbers_too_large_to_compute_with():
     for inputs, values in ((x * 1e38, y), (x, y * 1e160)):
         with pytest.raises(TaskError, match="too large to compute with"):
             prior.learn(prior.begin("regression"), "a", inputs, values)
+
+
+def test_classes_that_do_not_fit_the_kind():
+    for kind, classes in (("regression", 7), ("binary", 5), ("multiclass", 0)):
+        with pytest.raises(SettingError, match="expected 0 for regression, 2 for binary"):
+            prior.begin(kind, classes)

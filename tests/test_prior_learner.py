@@ -1,5 +1,6 @@
 """PriorLearner: the learner for tables, from learning to forgetting, and its files."""
 
+import dataclasses
 import json
 import warnings
 
@@ -382,3 +383,29 @@ def test_wrong_calls_leave_the_learner_as_it_was(values):
     with pytest.raises(SettingError, match="split='all'; expected train, validation or test"):
         learner.evaluate(stream, "all")
     assert repr(learner) == before
+
+
+def test_what_cannot_be_evaluated_is_said_before_a_task_is_learned(values):
+    stream, _ = values
+    learner = suited(stream)
+    learner.learn(stream[0])
+    other = from_arrays(np.zeros((20, 3)), np.arange(20) / 7, groups=[stream[0].name] * 20)[0]
+    with pytest.raises(TaskError, match="inputs have shape"):
+        learner.learn(stream[1], evaluate_on=[other])
+    assert learner.tasks == [stream[0].name]
+
+
+def test_rows_that_were_all_learned_before_are_no_update(values):
+    stream, _ = values
+    learner, task = suited(stream), stream[0]
+    learner.learn(task)
+    some = piaget.Split(task.train.x[:9], task.train.y[:9])
+    part = dataclasses.replace(task, train=some, validation=None)
+    with pytest.raises(TaskError, match="these 9 rows were learned before"):
+        learner.update(part)
+    learner.update(part, again=True)
+
+
+def test_what_is_no_task_cannot_be_tried(values):
+    with pytest.raises(TaskError, match="a str is no task"):
+        values[1].try_task("site 0")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Protocol
 
 from piaget.data.tasks import Task
@@ -12,6 +11,7 @@ from piaget.engine.training import Keeper, advance
 from piaget.errors import Diverged, SettingError
 from piaget.knowledge.checks import as_tasks
 from piaget.learner import Learner
+from piaget.method.settings import differing
 from piaget.scoring.rows import Row
 from piaget.scoring.watch import OnEpoch, OnRow
 
@@ -42,9 +42,9 @@ class Cohort:
         learners = list(learners) if isinstance(learners, Iterable) else []
         if not learners or not all(isinstance(learner, Learner) for learner in learners):
             raise SettingError("a cohort needs at least one learner, and nothing but learners")
-        forms = {replace(learner.settings, seed=0) for learner in learners}
-        if len(forms) > 1:
-            raise SettingError("the learners of a cohort may differ in their seeds only")
+        for learner in learners[1:]:
+            if told := differing(learners[0].settings, learner.settings, ["seed"]):
+                raise SettingError(f"the learners of a cohort may differ in their seeds only; here: {told}")
         if len({id(learner) for learner in learners}) < len(learners):
             raise SettingError("a learner is in the cohort twice; expected different ones")
         self.learners = learners

@@ -19,6 +19,7 @@ from piaget.knowledge import library, lifecycle, storage
 from piaget.knowledge.checks import as_tasks, check_is_task, check_same, check_task
 from piaget.knowledge.state import State
 from piaget.lesson import Lesson
+from piaget.method.acceptance import TakeAll
 from piaget.method.adaptation import Adaptation, Frozen
 from piaget.method.choices import SETTINGS, Choices
 from piaget.method.expansion import NoExpansion
@@ -43,8 +44,8 @@ class Learner(Asking):
     Adam with rate 1e-3, batches of 32, 100 epochs a task, of which the last adapts. With
     structure="linear": linear components, all samples in one batch, 10,000 epochs.
 
-    structure: "linear", "soft-ordering", "soft-gating", "monolithic", "alone", or a `Structure`; with
-    "-scaled" behind it ("soft-ordering-scaled"), each task has a scale and a shift at each depth
+    structure: "linear", "soft-ordering", "soft-gating", "monolithic", "alone", or a `Structure`;
+    "soft-ordering-scaled", "soft-gating-scaled": each task also has a scale and a shift at each depth
     adaptation: "nft", "er", "er-diluted", "der++", "a-gem", "ewc", "ewc-merged", "fm", or an `Adaptation`:
     `Replay(size=5)`, say
     algorithm: "dynamic", "compositional", "joint", or an `Algorithm`; "recommended", dynamic with parts that
@@ -163,7 +164,8 @@ class Learner(Asking):
             if not self.state.pending:
                 raise SettingError("no task is pending: learn(task) first, or initialization is done")
             watch = Watch(self.settings, self.state, self.state.pending.values(), on_epoch=on_epoch)
-            return advance([Lesson(self.settings, self.state, watch).initialize(self.state.pending)])[0]
+            lesson = Lesson(self.settings, self.state, watch, self.tasks_in_all)
+            return advance([lesson.initialize(self.state.pending)])[0]
 
     def learning(
         self,
@@ -203,9 +205,14 @@ class Learner(Asking):
         state = self.state.snapshot()
         if not self._initialized:
             raise SettingError("try_task needs components: learn the initial tasks first")
-        check_task(self.settings, state, task, expanding=False)
-        algorithm = replace(self.settings.algorithm, expansion=NoExpansion())
-        settings = replace(self.settings, adaptation=Frozen(), algorithm=algorithm, reduction=NoReduction())
+        settings = replace(
+            self.settings,
+            adaptation=Frozen(),
+            acceptance=TakeAll(),
+            algorithm=replace(self.settings.algorithm, expansion=NoExpansion()),
+            reduction=NoReduction(),
+        )
+        check_task(settings, state, task, expanding=False)
         state.memory = {}
         return learner_of(Learner, settings, state).learn(task, on_epoch=on_epoch)
 

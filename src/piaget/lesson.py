@@ -46,14 +46,18 @@ class Lesson:
         return self._noticing(task.name, self._learn(task))
 
     def _noticing(self, task: str, learning: Learning) -> Learning:
-        """The learner is then as it was before the task, which would only diverge again."""
-        before = self.state.snapshot() if self.state.progress is None else None
+        """The learner is then as it was before the task, which would only diverge again. (Not one that was
+        loaded in the middle of the task: what was before is not in its files.)"""
+        if self.state.progress is None:
+            self.state.before = self.state.snapshot()
         try:
-            return (yield from learning)
+            rows = yield from learning
         except NotFinite as error:
-            if before is not None:
-                self.state.restore(before)
+            if self.state.before is not None:
+                self.state.restore(self.state.before)
             raise diverged(self.settings, task, self.stage, self.epoch, error) from None
+        self.state.before = None
+        return rows
 
     def _initialize(self, pending: dict[str, Task]) -> Learning:
         """Line 1: the initial tasks together; with fixed random structures, only components learn."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -24,9 +24,9 @@ from piaget.knowledge.state import State, TaskRecord
 from piaget.learner import Learner, learner_of
 from piaget.method.adaptation import Join, stored_samples
 from piaget.method.parameters import TaskParams
-from piaget.method.settings import Settings
+from piaget.method.settings import Settings, differing
 from piaget.method.trees import Tensors, map_tree
-from piaget.method.values import NOT_NEGATIVE, check_number
+from piaget.method.values import NOT_NEGATIVE, check_given
 
 SAMPLES = 256  # of each task, at most, that components are compared by
 # What two learners may differ in: nothing of it tells how their networks compute.
@@ -42,7 +42,8 @@ def merge(
     of each of b's tasks, differ by no more than this, relatively (root mean square, on stored samples). With
     0, only equal components are merged. Tasks of a never change.
     prefix: put before the names of b's tasks, where both have tasks of the same name.
-    data: tasks of a or b whose data is used where no samples are stored (by methods without replay).
+    data: tasks of a or b whose data is used where no samples are stored (by methods without replay); those of
+    b under their new names, prefix included.
 
     The new learner goes on as `a` would have. Memories of both are kept.
 
@@ -64,12 +65,13 @@ def merge(
             raise SettingError(f"a {type(one).__name__} cannot be merged; expected a piaget.Learner")
     if a is b:
         raise SettingError("a learner cannot be merged with itself; expected two")
-    check_number("tolerance", tolerance, NOT_NEGATIVE)
+    tolerance = check_given("tolerance", tolerance, NOT_NEGATIVE)
     settings, first, second = a.settings, a.state.snapshot(), b.state.snapshot()
     _check_settings(a.settings, b.settings)
     _check_states(first, second)
     names = _names(first, second, prefix)
-    samples = _samples(settings, first, second, as_tasks("data", data), tolerance)
+    given = {task.name: task for task in as_tasks("data", data)}
+    samples = _samples(settings, first, second, names, given, tolerance)
     places = _places(settings, first, second, samples, tolerance)
     state = _joined(settings, first, second, places, names)
     check_state(settings, state)
@@ -80,15 +82,8 @@ def merge(
 
 
 def _check_settings(one: Settings, other: Settings) -> None:
-    names = [field.name for field in fields(Settings) if field.name not in FREE]
-    differing = [name for name in names if getattr(one, name) != getattr(other, name)]
-    if differing:
-        shown = ", ".join(
-            f"{name}: {getattr(one, name)!r} and {getattr(other, name)!r}" for name in differing
-        )
-        raise SettingError(
-            f"the learners differ in their settings ({shown}); expected the same but for seeds"
-        )
+    if told := differing(one, other, FREE):
+        raise SettingError(f"the learners differ in their settings ({told}); expected the same but for seeds")
     structure = one.structure
     if not structure.expandable or set(structure.axes) - set(structure.absent):
         raise SettingError(
@@ -140,7 +135,12 @@ Samples = dict[str, Tensor]  # of each task, as they enter depth 0
 
 
 def _samples(
-    settings: Settings, first: State, second: State, data: list[Task], tolerance: float
+    settings: Settings,
+    first: State,
+    second: State,
+    names: Mapping[str, str],  # new ones of the second one's tasks
+    data: Mapping[str, Task],
+    tolerance: float,
 ) -> tuple[Samples, Samples]:
     """Of the tasks of each learner: stored ones, or of the data that is given."""
     found: tuple[Samples, Samples] = ({}, {})
@@ -150,13 +150,11 @@ def _samples(
             record = records[stored.task]
             h = stored.h[:SAMPLES]
             samples[record.name] = _encoded(settings, state, record, h) if settings.stores_inputs else h
-        for task in data:
-            record_or_none = state.records.get(task.name)
-            if record_or_none is not None and tuple(record_or_none.input_shape) == task.input_shape:
-                x = record_or_none.scaling.inputs(
-                    task.train.x[:SAMPLES], settings.device, settings.torch_dtype
-                )
-                samples[task.name] = _encoded(settings, state, record_or_none, x)
+        for record in records:
+            task = data.get(names[record.name] if state is second else record.name)
+            if task is not None and tuple(record.input_shape) == task.input_shape:
+                x = record.scaling.inputs(task.train.x[:SAMPLES], settings.device, settings.torch_dtype)
+                samples[record.name] = _encoded(settings, state, record, x)
     lacking = [name for name in second.records if name not in found[1]]
     if tolerance > 0 and lacking:
         raise SettingError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -26,7 +25,7 @@ from piaget.streams.table_predictions import predict_table
 NOTHING = "nothing is known yet; learn a task first"
 
 
-class PriorAnswers(ABC):
+class PriorAnswers:
     """What is known, and what follows from it. Whoever learns changes `_state`."""
 
     _state: PriorState

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from piaget import prior
 from piaget.data.class_weight import check_class_weight, check_classes
-from piaget.data.marks import is_batch, marks_of
+from piaget.data.marks import Overlap, is_batch, marks_of
 from piaget.data.plain import check_count, check_seed
 from piaget.data.tasks import Task
 from piaget.errors import SettingError, TaskError, UnknownTaskError, note
@@ -84,8 +84,8 @@ class PriorLearner(PriorAnswers):
     ) -> list[Row]:
         """Learns a new task from its training and validation rows, and returns rows of scores on test rows
         (of `evaluate_on`, as far as these tasks are known; default: of the task). progress: also in words."""
-        watched = [task] if evaluate_on is None else as_tasks("evaluate_on", evaluate_on)
         x, y = self._rows(task)
+        watched = self._watched(task, evaluate_on)
         known = self._begun(task)
         self._take(prior.learn(known, task.name, x, y), {task.name: (x, y)}, {task.name: task.stream}, task)
         return self._told(task, watched, progress)
@@ -108,12 +108,12 @@ class PriorLearner(PriorAnswers):
         self, task: Task, *, evaluate_on: Iterable[Task] | None = None, again: bool = False
     ) -> list[Row]:
         """Learns more rows of a task that is known. For a regression, the same as if they had been there at
-        once. Rows that were learned before are refused, unless they are to count `again`."""
-        watched = [task] if evaluate_on is None else as_tasks("evaluate_on", evaluate_on)
+        once. Rows that were all learned before are refused, unless they are to count `again`."""
         check_is_task(task)
         self._known_name(task)
         x, y = self._rows(task)
-        if not again and is_batch(marks_of(x, y), self.lessons[task.name].batches):
+        watched = self._watched(task, evaluate_on)
+        if not again and Overlap(marks_of(x, y), self.lessons[task.name].batches).known:
             raise TaskError(f"task {task.name!r}: these {len(y)} rows were learned before; expected new ones")
         known = prior.update(self._known, task.name, x, y)
         self._take(known, {task.name: (x, y)}, {}, None)
@@ -170,6 +170,15 @@ class PriorLearner(PriorAnswers):
         common = state.common if first is None or state.common else common_of(first, state.labels)
         self._state = replace(state, known=known, lessons=lessons, common=common)
 
+    def _watched(self, task: Task, given: Iterable[Task] | None) -> list[Task]:
+        """The tasks to evaluate when the task is learned; checked before that."""
+        watched = [task] if given is None else as_tasks("evaluate_on", given)
+        common = self._state.common or common_of(task, self._state.labels)
+        for one in watched:
+            if one.name == task.name or one.name in self.tasks:
+                common.check(one)
+        return watched
+
     def _told(self, task: Task, watched: Sequence[Task], progress: bool) -> list[Row]:
         rows = self._evaluated(self._known, watched, "adaptation", task, "test")
         if progress:
@@ -219,6 +228,7 @@ class PriorLearner(PriorAnswers):
     def try_task(self, task: Task) -> list[Row]:
         """How well existing components explain a new task: its test scores if it were learned with
         components as they are, and the log-density of a row beside what is usual. Nothing is learned."""
+        check_is_task(task)
         if task.name in self.tasks:
             raise TaskError(f"task {task.name!r} is known already; evaluate it")
         x, y = self._rows(task)

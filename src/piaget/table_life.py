@@ -16,7 +16,7 @@ from piaget.scoring.rows import ARRIVAL, EXPLAINED, USUAL_SPREAD, USUALLY, Row
 from piaget.streams.table_notes import note_alike, some
 from piaget.streams.table_rows import rows_by_group
 
-BEYOND = 10  # ranges of the values that were learned, by which new ones lie outside it
+FAR_RANGES = 10  # how many times the range that was learned a value may lie outside it without a note
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def _note_far(learner: PriorLearner, target: str, groups: dict[str, Rows]) -> No
     if not kept:
         return
     low, high = min(float(y.min()) for y in kept), max(float(y.max()) for y in kept)
-    reach = BEYOND * (high - low)
+    reach = FAR_RANGES * (high - low)
     for group, (_, y) in groups.items():
         far = y[(y < low - reach) | (y > high + reach)]
         if reach and len(far):

@@ -50,6 +50,11 @@ class Overlap:
         return bool(self.new) and not self.there - sum(self.batches, Counter[int]())
 
     @property
+    def known(self) -> bool:
+        """Was every new row learned before, and is that no coincidence?"""
+        return self.there in self.batches or (self.contained and self.distinct(self.there))
+
+    @property
     def grown(self) -> bool:
         """Is every row that was learned among the new ones?"""
         return not sum(self.batches, Counter[int]()) - self.there

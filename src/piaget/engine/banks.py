@@ -84,10 +84,6 @@ class Banks:
         ]
         return torch.cat(blocks)
 
-    def past(self, stored: Stored) -> TaskRecord:
-        """Whose samples these are."""
-        return self.stage.past(stored)
-
     def past_rows(self, stored: list[Stored]) -> int:
         """How many rows the table of past tasks has. Those that are added are never asked for; where they
         cost, as encoders that learn do, they are fewer."""
@@ -107,7 +103,7 @@ class Banks:
                 chosen = one_hot(chosen, self.size.slots).to(self.stage.settings.torch_dtype)
             fixed = Fixed(slot, record.visible(self.size.slots), form, chosen=chosen)
             return map_tree(lambda t: t.to(device), fixed)
-        past = [self.past(s) for s in stored]
+        past = [self.stage.past(s) for s in stored]
         records = [record, *past]
         visible = torch.stack([r.visible(self.size.slots) for r in records])
         forms = [output_form(r.kind, r.classes, self.size.outputs) for r in records]
@@ -153,7 +149,7 @@ class Banks:
 
     def _stored_rows(self, i: int, stored: Stored, joins: bool) -> Rows:
         """The stored samples of the i-th of some past tasks. joins: they join the batches."""
-        stage, record = self.stage, self.past(stored)
+        stage, record = self.stage, self.stage.past(stored)
         model, adaptation = stage.settings.model, stage.settings.adaptation
         rows = Rows(targets(record.kind, stored.y, self.size.outputs, stored.h.dtype))
         fields = {

@@ -17,6 +17,8 @@ from torch import Tensor
 from piaget.method.components import Components, Shape
 from piaget.method.trees import resize
 
+RANDOM_BLOCK = 2**16  # bytes of bits whose random numbers are drawn at a time
+
 
 def packed_bytes(shapes: Sequence[Shape]) -> int:
     """Bytes for the dropout bits of one component and one sample, over all depths."""
@@ -28,7 +30,10 @@ def draw_bits(generator: torch.Generator, shape: Shape, dropout: float) -> Tenso
     if dropout == 0.5:
         words = torch.randint(-(2**63), 2**63 - 1, (math.ceil(math.prod(shape) / 8),), generator=generator)
         return words.view(torch.uint8)[: math.prod(shape)].view(shape)
-    return _pack(torch.rand(*shape, 8, generator=generator) >= dropout)
+    bits = torch.empty(math.prod(shape), dtype=torch.uint8)
+    for some in bits.split(RANDOM_BLOCK):  # a number takes 32 times the room of its bit
+        some.copy_(_pack(torch.rand(len(some), 8, generator=generator) >= dropout))
+    return bits.view(shape)
 
 
 def _pack(bits: Tensor) -> Tensor:

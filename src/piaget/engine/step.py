@@ -147,7 +147,7 @@ class Step:
             memory=memory,
             reference=None if reference is None else reference[0],
             reference_loss=None if reference is None else reference[1],
-            inputs=_entering(rows),
+            inputs=_given(rows),
             targets=rows.targets,
             task=rows.task,
             weight=weight,
@@ -215,7 +215,7 @@ def gradients(
     return rebuild(trained, grads), value
 
 
-def _entering(rows: Rows) -> Tensor:
+def _given(rows: Rows) -> Tensor:
     entering = rows.h if rows.x is None else rows.x
     assert entering is not None
     return entering

@@ -159,7 +159,7 @@ def export(
             "have settled: learn the task to its end"
         )
     if not state.records:
-        raise SettingError("there are no components yet: learn the initial tasks first")
+        raise SettingError("no task was learned with its components: learn the initial tasks first")
     if not settings.structure.expandable:
         raise SettingError(
             f"structure {settings.structure.name!r} has no components that other tasks could combine"

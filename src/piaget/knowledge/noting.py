@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -31,8 +32,8 @@ def note(settings: Settings, state: State, record: TaskRecord, task: Task) -> Te
             held = fitted
     fitted, held = _thinned(fitted, MOST), _thinned(held, MOST_HELD)
     part = settings.inference
-    others = [one for name, one in state.records.items() if name != record.name]
-    earlier = [statistics_of(one.note) for one in others if one.note is not None]
+    before = itertools.takewhile(lambda one: one is not record, state.records.values())
+    earlier = [statistics_of(one.note) for one in before if one.note is not None]
     noted = part.fit(seen(settings, state, record, fitted.x), fitted.y, earlier)
     scores = part.scores(noted, seen(settings, state, record, held.x))
     kept = {name: tensor.cpu().clone() for name, tensor in noted.items()}

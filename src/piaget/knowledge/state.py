@@ -129,6 +129,7 @@ class State:
     pending: dict[str, Task] = field(default_factory=dict)
     progress: Progress | None = None
     steps: int = 0  # batches x passes that were trained in all
+    before: State | None = field(default=None, repr=False)  # while a task is learned here: as it was, unsaved
 
     def __post_init__(self) -> None:
         self.lock = threading.RLock()

@@ -1,4 +1,4 @@
-"""Kronecker-factored curvature of the components: measured here, used by `KroneckerEWC`.
+"""Kronecker-factored curvature of the components: measured here, used by EWC (consolidation.py).
 
 A component is applied once per depth, and every application counts: the factors are taken from
 the gradient of a whole sample with respect to the component, which sums over all depths (and
@@ -153,7 +153,7 @@ def sample_gradients(
     column, value = targets(kind, labels, width, x.dtype)
     form = map_tree(lambda t: t.to(x.device), output_form(kind, classes, width))
 
-    def log_likelihood(components: Tensors, x: Tensor, column: Tensor, value: Tensor) -> Tensor:
+    def scored(components: Tensors, x: Tensor, column: Tensor, value: Tensor) -> Tensor:
         h = model.encode(params.encoder, x[None])
         out = model.forward(params._replace(components=components), h, [None] * model.depth, visible)
         out = out[:, :width]  # a shared decoder may have more
@@ -161,5 +161,5 @@ def sample_gradients(
             return 2**0.5 * out[0, 0]
         return sample_losses(out, Targets(column[None], value[None]), form)[0]
 
-    per_sample = torch.func.vmap(torch.func.grad(log_likelihood), in_dims=(None, 0, 0, 0))
+    per_sample = torch.func.vmap(torch.func.grad(scored), in_dims=(None, 0, 0, 0))
     return per_sample(params.components, x, column, value)

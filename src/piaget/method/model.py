@@ -110,18 +110,6 @@ class Model:
         return self.decoder.apply(params.decoder, features)
 
     @torch.no_grad()
-    def features(self, params: Params, h: Tensor, visible: Tensor) -> Tensor:
-        """What leaves the last depth, (n, *shape), for what enters depth 0, without dropout."""
-        keep: Keep = [None] * self.depth
-        structure = params.task.structure
-        rows = self.block(tuple(h.shape[1:]), len(visible))
-        blocks = [
-            self.structure.body(self.components, params.components, structure, part, keep, visible)
-            for part in h.split(rows)
-        ]
-        return torch.cat(blocks)
-
-    @torch.no_grad()
     def outputs(self, params: Params, x: Tensor, visible: Tensor) -> Tensor:
         """Outputs for any number of inputs, without dropout."""
         return self.outputs_of_encoded(params, self.encode(params.encoder, x), visible)

@@ -8,6 +8,7 @@ samples of tasks of different kinds, padded to one width, can share a batch.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -120,7 +121,8 @@ def majority(trained_on: Tensor, y: Tensor) -> float:
 
 
 def improvement(kind: Kind, new: float, old: float) -> float:
-    """By how much, relative to `old`, the score `new` is better; infinite if `old` is 0."""
+    """By how much, relative to `old`, the score `new` is better. If `old` is 0: infinitely; of a regression,
+    whose error cannot be less, not at all."""
     if old == 0:
-        return float("inf") if kind != "regression" or new < 0 else 0.0
+        return 0.0 if kind == "regression" else math.inf
     return ((old - new) if kind == "regression" else (new - old)) / old

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, NamedTuple
 
 from piaget.data.plain import shown
@@ -203,7 +203,8 @@ def check_own_part(role: str, part: Any, known: Mapping[str, Any]) -> None:
 
 
 def _changed(part: Any, name: str, field: str, value: Any) -> Any:
-    if field not in {f.name for f in fields(part)}:
+    settable = {f.name for f in fields(part)} if is_dataclass(part) else set()
+    if field not in settable:
         raise SettingError(f"{name} is not a setting of {type(part).__name__}")
     return replace(part, **{field: value})
 
@@ -212,7 +213,8 @@ def _algorithm(algorithm: str | Algorithm, epochs: int, chosen: dict[str, Any]) 
     """By name or as it is given, with a schedule or an expansion that was chosen instead of its own."""
     every = chosen.pop("adapt_every", None)
     if isinstance(algorithm, str) and algorithm in ALGORITHMS:
-        algorithm = named_algorithm(algorithm, epochs, every)
+        # Another schedule than its own may have a single epoch.
+        algorithm = named_algorithm(algorithm, max(epochs, 2) if "schedule" in chosen else epochs, every)
     elif not isinstance(algorithm, Algorithm):
         raise SettingError(
             f"algorithm={shown(algorithm)}; expected one of {', '.join(ALGORITHMS)}, or an object of class "

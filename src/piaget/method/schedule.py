@@ -16,7 +16,7 @@ class StageKind:
     """Who learns in an epoch, and whether past tasks take part.
 
     trains: the groups of parameters that learn; groups that a method does not have are left out. The encoders
-    and decoders of past tasks ("past encoder", "past decoder") learn from their stored samples, if there are.
+    and decoders of past tasks ("past encoder", "past decoder") learn from stored samples, if there are any.
     adapts: the adaptation's stored samples join the batches, and it corrects the components' gradient.
 
     Raises `SettingError` if a group is not known.

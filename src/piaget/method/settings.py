@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -196,6 +197,13 @@ def check_fit(settings: Settings) -> None:
             f"an encoder with {type(settings.components).__name__} components, which take raw inputs; "
             "expected encoder='none', or one's own"
         )
+
+
+def differing(one: Settings, other: Settings, free: Collection[str]) -> str:
+    """In which settings two learners differ, but for those in which they may; empty: in none. Parts of one's
+    own that are no dataclasses are the same only if they are one object."""
+    pairs = [(field.name, getattr(one, field.name), getattr(other, field.name)) for field in fields(Settings)]
+    return ", ".join(f"{name}: {a!r} and {b!r}" for name, a, b in pairs if name not in free and a != b)
 
 
 def check_device(device: str) -> None:

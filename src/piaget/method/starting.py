@@ -72,7 +72,7 @@ class NewTask:
         h = self.model.encode(self.shared.encoder or encoder, x)
         task = self.model.resized(TaskParams({}, structure, {}), len(visible), outputs)
         params = Params(self.components, task, self.shared)
-        return self.model.features(params, h, visible).flatten(1).double()
+        return self.model.features_of_encoded(params, h, visible).flatten(1).double()
 
 
 # --- a task's own parameters -----------------------------------------------------------------------------

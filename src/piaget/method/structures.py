@@ -127,7 +127,10 @@ class SoftGating(Structure):
         p, q = torch.where(whole > 0, pair / whole.clamp(min=1e-12), 0.5)  # (depth,) each
         weight, bias = params["weight"].clone(), params["bias"].clone()
         weight[:, into] = p[:, None] * weight[:, into] + q[:, None] * weight[:, component]
-        bias[:, into] = p * bias[:, into] + q * bias[:, component] - torch.xlogy(p, p) - torch.xlogy(q, q)
+        # A component that a task never has is gated by minus infinity.
+        ours, theirs = (torch.where(share > 0, share * b, 0) for share, b in
+                        ((p, bias[:, into]), (q, bias[:, component])))  # fmt: skip
+        bias[:, into] = ours + theirs - torch.xlogy(p, p) - torch.xlogy(q, q)
         return self.removed(params | {"weight": weight, "bias": bias}, component)
 
     def weights(

@@ -64,10 +64,11 @@ TEXT = Values("NAME", lambda value: isinstance(value, str), "a name")
 
 def check_number(name: str, value: Any, values: Values) -> Any:
     """A number, also numpy's, as Python's own; None stays None. A wrong one is an error."""
-    return None if value is None else _checked(name, value, values)
+    return None if value is None else check_given(name, value, values)
 
 
-def _checked(name: str, value: Any, values: Values) -> Any:
+def check_given(name: str, value: Any, values: Values) -> Any:
+    """The same, but None is an error, too."""
     value = plain(value)
     if not values.allows(value):
         raise SettingError(f"{name}={shown(value)}: expected {values.expected}")
@@ -77,4 +78,4 @@ def _checked(name: str, value: Any, values: Values) -> Any:
 def check_fields(part: Any, **fields: Values) -> None:
     """The same of the fields of a frozen dataclass."""
     for name, values in fields.items():
-        object.__setattr__(part, name, _checked(name, getattr(part, name), values))
+        object.__setattr__(part, name, check_given(name, getattr(part, name), values))

@@ -22,9 +22,10 @@ from piaget.prior.labels import by_class, expand
 from piaget.prior.likelihoods import LabelTerms
 
 LEAST_ROWS, MOST_ROWS = 200, 20_000  # that trees are learned from
-GROWTH = 2.0  # trees are learned anew when there are that many times as many rows,
+# Trees are learned anew when there are so many times as many rows, as long as there are fewer than that: it
+# takes a second or so. With more, only when knowledge is settled.
+GROWTH, SOON = 2.0, 4000
 FAR = 6.0  # deviations by which an answer misses a row of long tails, or a slip of the pen
-SOON = 4000  # as long as that takes a second or so; then only when knowledge is settled
 
 
 def spread_of(features: Tensor, covariance: Tensor) -> Tensor:

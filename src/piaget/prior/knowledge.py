@@ -207,4 +207,4 @@ def begin(kind: Kind, classes: int = 0, **settings: Any) -> Knowledge:
     >>> prior.begin("binary", 2).tasks
     []
     """
-    return Knowledge(Form(kind, {"regression": 0, "binary": 2}.get(kind, classes), **settings))
+    return Knowledge(Form(kind, classes or (2 if kind == "binary" else 0), **settings))

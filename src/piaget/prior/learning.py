@@ -88,9 +88,8 @@ def anew(known: Knowledge) -> Knowledge:
     frame, _, _ = known.begun
     names = sorted(known.records)
     before = _standard({name: known.records[name] for name in names}, flags=False)
-    records = {
-        name: standardised(known.records[name], before) for name in names
-    }  # the frame may have been gone's
+    # The frame may be that of a task that is gone.
+    records = {name: standardised(known.records[name], before) for name in names}
     nothing = Structure(torch.zeros(known.form.outputs, frame.width, dtype=torch.float64), USUAL.level)
     clean = Knowledge(
         known.form,

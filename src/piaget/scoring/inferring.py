@@ -102,6 +102,8 @@ class Recognition:
         return answers * len(scores) if together else answers
 
     def _infer(self, scores: Tensor, together: bool, false_alarm: float) -> Inferred:
+        if together and not len(scores):
+            raise TaskError("together: there is no input; expected at least one")
         both = self.of_groups(scores[None]) if together else self.of_each(scores)
         return self.answered(*both, false_alarm)
 

@@ -84,7 +84,8 @@ class Watch:
         for task in self.tasks:
             self._check(task)
         self.rows: list[Row] = []
-        self._kept: dict[tuple[str, str], Encoded] = {}  # of tasks whose encoder does not change any more
+        # Of tasks whose encoder does not change any more; with the data, which is told by its address.
+        self._kept: dict[tuple[str, str, int], tuple[Split, Encoded]] = {}
         self._kept_bytes = 0
 
     def _check(self, task: Task) -> None:
@@ -262,13 +263,14 @@ class Watch:
 
     def _encoded(self, name: str, record: TaskRecord, split: str, data: Split) -> Encoded:
         """Encoded once, where that stays the same, and while there is room."""
-        if (name, split) in self._kept:
-            return self._kept[name, split]
+        kept = self._kept.get((name, split, id(data)))
+        if kept is not None:
+            return kept[1]
         encoded = self._network(record).encoded(data)
         busy = self.state.progress.tasks if self.state.progress is not None else []
         encoder, goes_on = self.settings.encoder, "past encoder" in self.settings.past_roles
         constant = not encoder.learns or (not encoder.shared and not goes_on and name not in busy)
         size = self._kept_bytes + encoded.h.numel() * encoded.h.element_size()
         if constant and size <= KEPT:
-            self._kept[name, split], self._kept_bytes = encoded, size
+            self._kept[name, split, id(data)], self._kept_bytes = (data, encoded), size
         return encoded
