@@ -599,6 +599,7 @@ def test_numbers_too_large_to_compute_with():
 
 
 def test_classes_that_do_not_fit_the_kind():
-    for kind, classes in (("regression", 7), ("binary", 5), ("multiclass", 0)):
+    wrong: list[tuple[Any, int]] = [("regression", 7), ("binary", 5), ("multiclass", 0)]
+    for kind, classes in wrong:
         with pytest.raises(SettingError, match="expected 0 for regression, 2 for binary"):
             prior.begin(kind, classes)
