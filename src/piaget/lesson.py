@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Generator
+from functools import partial
 
 from piaget.data.tasks import Task
 from piaget.engine.stage import Idle, Stage, TaskData
@@ -144,22 +145,7 @@ class Lesson:
             if not trained.finite:
                 raise NotFinite("parameters are not finite")
             looks = chooses and (epoch == end or (epoch - start) % every == 0)
-
-            def refresh(at: int = epoch, looks: bool = looks) -> None:
-                """Brings the state up to date. (Who keeps it does not keep the data that was trained on.)"""
-                if at != self.epoch:
-                    raise SettingError(f"the report of epoch {at} cannot tell scores after that epoch")
-                if progress.epoch < at:
-                    assert self.trained is not None
-                    with state.transaction():
-                        state.take(self.trained.update(), at)
-                        if settings.stop.watches:
-                            progress.gains = [*progress.gains, watch.gain(tasks)]
-                        if looks:
-                            self._look(tasks, progress)
-                        if at == end:
-                            self._close(progress, end)
-
+            refresh = partial(self._refresh, epoch, looks, tasks, end)
             if epoch == end or watch.due(epoch) or trained.keep or settings.stop.watches or looks:
                 refresh()
             if watch.epoch(stage.kind.name, tasks, epoch, epochs, refresh):
@@ -171,6 +157,24 @@ class Lesson:
             watch.add(tasks[-1].name, epoch, stage.kind.name, "stopped", float(end - epoch))
         with state.transaction():
             self._close(progress, end)
+
+    def _refresh(self, at: int, looks: bool, tasks: list[Task], end: int) -> None:
+        """Brings the state up to date with an epoch of the stage. (Who keeps this for later does not keep the
+        data that was trained on.)"""
+        state, progress = self.state, self.state.progress
+        if at != self.epoch:
+            raise SettingError(f"the report of epoch {at} cannot tell scores after that epoch")
+        if progress is None or progress.epoch == at:
+            return
+        assert self.trained is not None
+        with state.transaction():
+            state.take(self.trained.update(), at)
+            if self.settings.stop.watches:
+                progress.gains = [*progress.gains, self.watch.gain(tasks)]
+            if looks:
+                self._look(tasks, progress)
+            if at == end:
+                self._close(progress, end)
 
     def _look(self, tasks: list[Task], progress: Progress) -> None:
         """Is this epoch, for each of the tasks, the one to keep so far?"""
