@@ -12,6 +12,7 @@ import piaget
 from piaget import prior
 from piaget.data.class_weight import check_class_weight, chosen, from_text, weights_of
 from piaget.errors import LoadError, SettingError
+from piaget.prior import Values
 from piaget.report.reading import read
 from piaget.report.table_describe import report_data
 from piaget.scoring.answer_scores import Answers, class_scores, scores_by_class
@@ -95,7 +96,7 @@ def test_what_has_no_rows_has_no_scores():
     assert second.found() == {"recall": 0.0, "f1": 0.0, "auc": 1.0}
     assert third.found() == {}
     with pytest.raises(SettingError, match="no scores by class"):
-        Answers(None, torch.zeros(2), torch.ones(2)).by_class(torch.zeros(2))
+        Answers(None, Values(*torch.ones(3, 2))).by_class(torch.zeros(2))
 
 
 def test_probabilities_stay_and_answers_change(stream, learner):

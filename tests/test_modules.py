@@ -140,7 +140,7 @@ def test_answers_are_the_prior_learners(target):
     with pytest.warns(DataNote, match="never seen"):
         module = learner.module("none")
     said = learner.answers(x, None)
-    torch.testing.assert_close(module(x), said.mean if target == "cost" else said.probabilities)
+    torch.testing.assert_close(module(x), said.values if target == "cost" else said.probabilities)
 
 
 def test_bytes_are_divided_in_a_prior_learners_module():

@@ -150,7 +150,7 @@ def test_class_weights_change_answers_alone():
     expected = np.where(p[:, 1] / share > p[:, 0] / (1 - share), "yes", "no")
     np.testing.assert_array_equal(model.predict(x, groups), expected)
     assert (expected == "yes").sum() > 2 * (plain.predict(x, groups) == "yes").sum()
-    later = plain.set_params(class_weight={"yes": (1 - share) / share, "never there": 3.0})
+    later = plain.set_params(class_weight={"yes": (1 - share) / share, "no": 1.0, "never there": 3.0})
     np.testing.assert_array_equal(later.predict(x, groups), expected)
     with pytest.raises(ValueError, match="class_weight='even'; expected 'balanced'"):
         LifelongClassifier(class_weight="even").fit(x, y, groups)
@@ -231,3 +231,38 @@ def test_intervals_hold_what_they_say():
 def test_what_is_wrong_is_said(call, says):
     with pytest.raises(ValueError, match=says):
         call(LifelongRegressor(), *sites())
+
+
+def test_the_type_for_categories_is_believed():
+    rng = np.random.default_rng(0)
+    table = pandas.DataFrame({"site": np.repeat(list("abcdef"), 40), "k": rng.choice([10, 20, 30], 240)})
+    y = 5.0 * (table["k"] == 20) + 0.1 * rng.normal(size=240)
+    for kind, good in (("category", True), ("int64", False)):
+        model = LifelongRegressor(group_column="site", trees=False).fit(table.astype({"k": kind}), y)
+        assert (model.score(table.astype({"k": kind}), y) > 0.99) == good
+
+
+def test_a_group_column_whose_name_is_a_number():
+    rng = np.random.default_rng(0)
+    table = pandas.DataFrame({2: np.repeat([7, 8], 20), 0: rng.normal(size=40), 1: rng.normal(size=40)})
+    assert LifelongRegressor(group_column=2).fit(table, table[0]).groups_ == ["7", "8"]
+    named = table.set_axis(["site", "a", "b"], axis=1)
+    assert LifelongRegressor(group_column=0).fit(named, table[0]).groups_ == ["7", "8"]
+
+
+@pytest.mark.parametrize("wrong", [{"rows": -1}, {"rows": 2.5}, {"trees": "no"}])
+def test_wrong_parameters(wrong):
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))}="):
+        LifelongRegressor(**wrong).fit(np.eye(6), np.arange(6.0))
+
+
+def test_class_weights_of_other_classes_are_a_slip():
+    x, y = np.eye(8), np.array(["no", "yes"] * 4)
+    with pytest.raises(ValueError, match="class_weight names"):
+        LifelongClassifier(class_weight={"Yes": 5}).fit(x, y)
+    LifelongClassifier(class_weight={"yes": 5, "no": 1, "perhaps": 2}).fit(x, y)
+
+
+def test_wrong_tables_are_value_errors():
+    with pytest.raises(ValueError, match="different texts"):
+        LifelongRegressor().fit(pandas.DataFrame({"a": [f"text {i}" for i in range(300)]}), np.arange(300.0))

@@ -133,3 +133,15 @@ def test_a_learner_without_tables_says_so():
     learner.learn(piaget.stream("digits")[0])
     with pytest.raises(DataError, match="no task from a table"):
         predict_table(learner, frame())
+
+
+def test_rows_keep_their_names():
+    table = only(frame(), "cost")
+    stream = from_table(table, group="site", target="cost")
+    learner = piaget.Learner.for_stream(stream)
+    for task in stream:
+        learner.learn(task)
+    mixed = table.sample(frac=1, random_state=0)
+    predicted = predict_table(learner, mixed)["predicted cost"]
+    assert predicted.index.equals(mixed.index)
+    assert np.corrcoef(predicted.loc[table.index], table["cost"])[0, 1] > 0.5

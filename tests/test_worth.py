@@ -2,6 +2,7 @@
 
 import importlib.util
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,19 +12,20 @@ from sklearn.metrics import log_loss, r2_score, roc_auc_score
 
 from piaget.data.marks import Overlap, is_batch, marks_of
 from piaget.errors import SettingError
+from piaget.prior import Values
 from piaget.scoring import simple_models
 from piaget.scoring.answer_scores import (
     Answers,
     calibration_error,
+    chance_error,
     class_scores,
     coverage,
-    quantile,
     reliability,
     value_scores,
 )
 from piaget.scoring.rows import MAJORITY
 from piaget.scoring.simple_models import GroupRows, Part, compared
-from piaget.scoring.worth import at_chance, best_simple, difference, is_it_worth_it, standard_errors
+from piaget.scoring.worth import at_chance, best_simple, difference, is_it_worth_it, standard_errors, three
 from tests.small import make_row
 
 
@@ -131,13 +133,13 @@ def test_calibration_and_intervals():
     assert calibration_error(wrong) == pytest.approx(0.24, abs=0.02)
     many = torch.as_tensor(rng.dirichlet(np.ones(4), 100))
     assert 0 <= calibration_error(reliability(many, many.argmax(1))) <= 1
-    said = Answers(None, torch.zeros(10_000), torch.full((10_000,), 2.0))
+    said = Answers(None, Values(torch.zeros(10_000), torch.full((10_000,), 2.0), torch.full((10_000,), 1e4)))
     values = torch.as_tensor(rng.normal(0, 2, 10_000))
     assert coverage(*said.interval(0.9), values) == pytest.approx(0.9, abs=0.01)
-    assert quantile(0.95) == pytest.approx(1.96, abs=1e-3)
-    for level in (0, 1, "a", float("nan")):
+    levels: list[Any] = [0, 1, "a", float("nan")]
+    for level in levels:
         with pytest.raises(SettingError, match="expected a number between 0 and 1"):
-            quantile(level)
+            said.interval(level)
 
 
 # --- worth -------------------------------------------------------------------------------------------------
@@ -243,3 +245,49 @@ def test_rows_that_come_again_among_new_ones_are_not_counted_twice():
     overlap = Overlap(same[:30], [same])
     assert overlap.unseen(False).all()
     assert overlap.alike(overlap.unseen(False)) == 30
+
+
+def test_a_small_batch_that_was_corrected_is_noticed():
+    """All of an earlier batch is there, and a part of the last one: rows were changed, not added."""
+    marks = marks_of(torch.arange(180.0).reshape(60, 3), torch.zeros(60))
+    corrected = torch.cat([marks[:44], marks[:6] + 1])
+    assert Overlap(corrected, [marks[:40], marks[40:50]]).changed() == (44, 50)
+    assert Overlap(marks[20:], [marks[:20], marks[20:40]]).changed() is None  # a window that moved on
+
+
+def test_what_chance_makes_of_calibration():
+    rng = np.random.default_rng(0)
+    for n in (80, 2000):
+        errors, chances = [], []
+        for _ in range(200):
+            p = rng.uniform(size=n)
+            both = torch.as_tensor(np.stack([1 - p, p], 1))
+            bins = reliability(both, torch.as_tensor((rng.uniform(size=n) < p).astype(np.int64)))
+            errors.append(calibration_error(bins))
+            chances.append(chance_error(bins))
+        assert np.mean(chances) == pytest.approx(np.mean(errors), rel=0.1)
+
+
+def test_scores_of_any_size_are_readable():
+    assert [three(value) for value in (0.0, 0.5, 12.3456, 1e-9, 2.3e8)] == [
+        "0.000",
+        "0.500",
+        "12.346",
+        "1e-09",
+        "2.3e+08",
+    ]
+
+
+def test_simple_models_are_not_held_back_where_there_is_no_noise():
+    rng = np.random.default_rng(0)
+
+    def part(n, w):
+        x = rng.normal(size=(n, 3))
+        return Part(torch.as_tensor(x), torch.as_tensor(x @ w))
+
+    rows = {}
+    for g in range(4):
+        w = rng.normal(size=3)
+        rows[f"g{g}"] = GroupRows(part(20, w), part(8, w), part(10, w))
+    found = compared(rows, 0)["alone"]
+    assert max(scores["rmse"] for scores in found.values()) < 1e-3

@@ -93,7 +93,7 @@ class LoadError(PiagetError):
     """
 
 
-class DataError(PiagetError):
+class DataError(PiagetError, ValueError):
     """A data file or table that is missing, damaged, or not what is expected.
 
     >>> piaget.streams.from_folder("no such folder")

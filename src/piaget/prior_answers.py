@@ -138,7 +138,7 @@ class PriorAnswers:
     def _answered(self, known: prior.Knowledge, x: Tensor, task: str | None) -> Answers:
         if self.common.labels:
             return Answers(prior.probabilities(known, x, task), weights=self._weights(known))
-        return Answers(None, *prior.values(known, x, task))
+        return Answers(None, prior.values(known, x, task))
 
     def infer(self, x: Any) -> None:
         """Of which task inputs are is not modelled here: an error that says so, and what else there is."""
@@ -152,8 +152,8 @@ class PriorAnswers:
         """Class labels or values for inputs x (n, *shape), or rows of a table. A task that is not known is
         answered by what tasks have in common, with a note. Classes: by `class_weight`."""
         said, labels = self._asked(x, task), self.common.labels
-        if said.mean is not None:
-            return said.mean if isinstance(x, Tensor) else said.mean.numpy()
+        if said.numbers is not None:
+            return said.values if isinstance(x, Tensor) else said.values.numpy()
         number = said.classes
         if isinstance(x, Tensor) and labels == tuple(range(len(labels))):
             return number

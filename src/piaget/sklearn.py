@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from statistics import NormalDist
 from typing import Any, Self
 
 import numpy as np
@@ -23,9 +22,9 @@ from torch import Tensor
 from piaget import prior
 from piaget.data.arrays import Kind
 from piaget.data.class_weight import ClassWeight, check_class_weight, chosen, weights_of
-from piaget.data.columns import as_frame, as_text, is_table, tidied
+from piaget.data.columns import as_frame, as_text, declared_categories, is_table, tidied
 from piaget.data.encoding import Column, Scaling, centered
-from piaget.data.plain import plain
+from piaget.data.plain import check_count, plain
 from piaget.errors import PackageError
 from piaget.prior.many import learn_many
 from piaget.streams.table_stream import fit_columns
@@ -48,6 +47,7 @@ except ImportError as error:
 
 __all__ = ["LifelongClassifier", "LifelongRegressor"]
 ALL = ""  # the name of the only group, where there are none
+ONE_DEVIATION = 0.6827  # of normal values, so many are no farther from their mean
 
 
 class _Lifelong(BaseEstimator):  # type: ignore[misc]
@@ -85,10 +85,13 @@ class _Lifelong(BaseEstimator):  # type: ignore[misc]
         if None in names:
             raise ValueError(f"row {names.tolist().index(None)} has no group; expected a name for each row")
         check_consistent_length(inputs, y)
-        begun = prior.begin(kind, classes, rows=self.rows, trees=self.trees)
+        if not isinstance(self.trees, bool | np.bool_):
+            raise ValueError(f"trees={self.trees!r}; expected True or False")
+        rows = check_count("rows", self.rows, 0)
+        begun = prior.begin(kind, classes, rows=rows, trees=bool(self.trees))
         known = begun if reset else self.knowledge_
         targets = torch.from_numpy(y)
-        given = {name: (inputs[rows], targets[rows]) for name, rows in _grouped(names)}
+        given = {name: (inputs[places], targets[places]) for name, places in _grouped(names)}
         self.knowledge_ = prior.settled(learn_many(known, given))
         return self
 
@@ -144,14 +147,16 @@ class _Lifelong(BaseEstimator):  # type: ignore[misc]
         validate_data(self, frame, reset=reset, skip_check_array=True)
         column, at = None, self.group_column
         if at is not None:
-            at = frame.columns[at] if isinstance(at, int) and -frame.shape[1] <= at < frame.shape[1] else at
+            if isinstance(at, int):  # a name, where names are numbers; else a place
+                there = -frame.shape[1] <= at < frame.shape[1] and str(at) not in frame.columns
+                at = frame.columns[at] if there else str(at)
             if at not in frame.columns:
                 raise ValueError(f"X has no column {at!r} (group_column); its columns: {list(frame.columns)}")
             column, frame = frame[at], frame.drop(columns=at)
         if reset:
             check_array(np.zeros(frame.shape), input_name="X", estimator=self)  # there are rows and columns
             tidy = frame.assign(**{name: tidied(name, frame[name]) for name in frame})
-            self.columns_ = fit_columns(tidy, list(tidy), set())
+            self.columns_ = fit_columns(tidy, list(tidy), set(declared_categories(frame)))
         assert self.columns_ is not None
         x = np.concatenate([one.encode(frame[one.name]) for one in self.columns_], 1, dtype=np.float64)
         return torch.from_numpy(check_array(x, input_name="X", estimator=self)), column
@@ -255,6 +260,7 @@ class LifelongClassifier(ClassifierMixin, _Lifelong):  # type: ignore[misc]
         count = len(self.classes_)
         if count < 2:
             raise ValueError(f"y has one class only, {self.classes_.tolist()}; expected two classes or more")
+        self._weight()  # does it fit the classes?
         other = ~np.isin(y, self.classes_)
         if other.any():
             found = y[other][:1].tolist()[0]
@@ -274,10 +280,14 @@ class LifelongClassifier(ClassifierMixin, _Lifelong):  # type: ignore[misc]
         return self.classes_[chosen(p, weights).numpy()]
 
     def _weight(self) -> ClassWeight | None:
-        """Checked. As everywhere in scikit-learn, classes that are not there may be named."""
-        weight = check_class_weight(self.class_weight)
-        there = self.classes_.tolist()
-        return {c: w for c, w in weight.items() if c in there} if isinstance(weight, dict) else weight
+        """Checked. As everywhere in scikit-learn, classes that are not there may be named, unless others have
+        no weight: then it is a slip."""
+        weight, there = check_class_weight(self.class_weight), self.classes_.tolist()
+        if not isinstance(weight, dict):
+            return weight
+        if set(weight) - set(there) and set(there) - set(weight):
+            raise ValueError(f"class_weight names {sorted(weight, key=str)}; the classes are {there}")
+        return {c: w for c, w in weight.items() if c in there}
 
     def score(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> float:
         """Accuracy."""
@@ -317,19 +327,24 @@ class LifelongRegressor(RegressorMixin, _Lifelong):  # type: ignore[misc]
         return self._learn(X, y, groups, reset, "regression", 0)
 
     def predict(self, X: Any, groups: Any = None, return_std: bool = False) -> Any:
-        """Expected values (n,). return_std: also the standard deviation of a new measurement from them."""
-        found = self._answers(X, groups)
-        values = [(rows, prior.values(self.knowledge_, x, name)) for rows, x, name in found]
-        mean = _in_order([(rows, value.mean) for rows, value in values])
-        return (mean, _in_order([(rows, value.deviation) for rows, value in values])) if return_std else mean
+        """Expected values (n,). return_std: also how far new measurements are from them, (n,): two thirds are
+        no farther. (Their standard deviation, where many rows tell it; else there may be none.)"""
+        mean, low, high = self._within(X, groups, ONE_DEVIATION)
+        return (mean, (high - low) / 2) if return_std else mean
+
+    def _within(self, X: Any, groups: Any, coverage: float) -> np.ndarray:
+        """(3, n): values, and from where to where new measurements lie in such a share of cases."""
+        told = []
+        for rows, x, name in self._answers(X, groups):
+            value = prior.values(self.knowledge_, x, name)
+            told.append((rows, torch.stack([value.mean, *value.interval(coverage)], 1)))
+        return _in_order(told).T
 
     def interval(self, X: Any, groups: Any = None, coverage: float = 0.9) -> np.ndarray:
         """(n, 2): from where to where a new measurement is expected to lie, in such a share of cases."""
         if not 0 < coverage < 1:
             raise ValueError(f"coverage={coverage!r}; expected a share between 0 and 1")
-        mean, deviation = self.predict(X, groups, return_std=True)
-        reach = NormalDist().inv_cdf(0.5 + coverage / 2) * deviation
-        return np.stack([mean - reach, mean + reach], 1)
+        return self._within(X, groups, coverage)[1:].T
 
     def score(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> float:
         """R2."""

@@ -12,7 +12,7 @@ from piaget.cli.common import print_json
 from piaget.data.plain import printable
 from piaget.lab.parts import Trusted
 from piaget.scoring.rows import BY_CLASS, LOWER_IS_BETTER, Row
-from piaget.scoring.worth import CHOICES, NAMES, check_metric, is_it_worth_it
+from piaget.scoring.worth import CHOICES, NAMES, check_metric, is_it_worth_it, three
 
 if TYPE_CHECKING:
     from piaget.lab.folder import RunFolder
@@ -108,7 +108,7 @@ def _print(run: RunFolder, rows: Sequence[Row], summary: dict[str, Any], metric:
     if summary["chance"]:
         print(summary["chance"])
     for name, scale, text in (
-        ("calibration error", 1, "Probabilities are off by {:.3f} in the mean (expected calibration error)."),
+        ("calibration error", 1, f"Probabilities are off by {{:.3f}} in the mean; {_chance(summary)}."),
         ("coverage", 100, "{:.1f} % of the values lie in their intervals of 90 %."),
     ):
         values = [row["value"] for row in rows if row["metric"] == name]
@@ -116,9 +116,16 @@ def _print(run: RunFolder, rows: Sequence[Row], summary: dict[str, Any], metric:
             print(text.format(values[-1] * scale))
     scored = [group for group in groups if "piaget" in group[metric]]
     scored.sort(key=lambda group: group[metric]["piaget"], reverse=metric in LOWER_IS_BETTER)
-    worst = ", ".join(f"{printable(one['group'])} {one[metric]['piaget']:.3f}" for one in scored[:WORST])
+    worst = ", ".join(f"{printable(one['group'])} {three(one[metric]['piaget'])}" for one in scored[:WORST])
     if not each and len(scored) > WORST:
         print(f"Worst by {NAMES[metric]}: {worst} (all groups: --each)")
+
+
+def _chance(summary: dict[str, Any]) -> str:
+    from piaget.scoring.answer_scores import Bin, chance_error
+
+    bins = [Bin(**one) for one in summary.get("reliability") or ()]
+    return f"{chance_error(bins):.3f} would be chance, with so many test rows" if bins else "by bins"
 
 
 def _print_classes(summary: dict[str, Any]) -> None:
@@ -138,7 +145,7 @@ def _print_classes(summary: dict[str, Any]) -> None:
 
 
 def _number(value: float | None) -> str:
-    return f"{'' if value is None else format(value, '.3f'):>11}"
+    return f"{'' if value is None else three(value):>11}"
 
 
 def _print_each(groups: Sequence[dict[str, Any]], metric: str, summary: dict[str, Any]) -> None:

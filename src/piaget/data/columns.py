@@ -45,6 +45,12 @@ def as_frame(table: Any) -> Any:
     return frame.set_axis([str(name) for name in frame.columns], axis=1)
 
 
+def declared_categories(frame: Any) -> list[str]:
+    """The columns of a pandas DataFrame that have its type for categories, whatever these are."""
+    kind = need("pandas", "tables").CategoricalDtype
+    return [name for name in frame if isinstance(frame[name].dtype, kind)]
+
+
 def as_given(frame: Any, given: Any) -> Any:
     """A pandas DataFrame as a table of the library that `given` is of, if that is polars."""
     library = type(given).__module__.partition(".")[0]

@@ -64,11 +64,15 @@ class Overlap:
         return len(batch) > DISTINCT * batch.total()
 
     def changed(self) -> tuple[int, int] | None:
-        """Of a batch of which a large part is there again, but not all: (rows there, rows in all)."""
+        """If a large part of what was learned is there again, or of a batch of it, and a batch is there in
+        part only: (rows there, rows in all)."""
+        known = sum(self.batches, Counter[int]())
+        most = (known & self.there).total() > PART * known.total()
         for batch in self.batches:
             again = (batch & self.there).total()
-            if self.distinct(batch) and PART * batch.total() < again < batch.total():
-                return again, batch.total()
+            part = again > PART * batch.total() or (most and again > 0)
+            if self.distinct(batch) and part and again < batch.total():
+                return (known & self.there).total(), known.total()
         return None
 
     def alike(self, unseen: Tensor) -> int:

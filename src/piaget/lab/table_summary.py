@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from piaget import prior
 from piaget.data.encoding import Encoding
 from piaget.data.tasks import Task
 from piaget.prior.labels import contrasts
@@ -71,8 +72,8 @@ def answered(learner: PriorLearner, tasks: Sequence[Task]) -> tuple[Answers, tor
     if learner.labels:
         p = torch.cat([one.probabilities for one in said if one.probabilities is not None])
         return Answers(p, weights=learner.answer_weights), y
-    deviations = [one.deviation for one in said if one.deviation is not None]
-    return Answers(None, torch.cat([one.values for one in said]), torch.cat(deviations)), y
+    numbers = [one.numbers for one in said if one.numbers is not None]
+    return Answers(None, prior.Values(*map(torch.cat, zip(*numbers, strict=True)))), y
 
 
 def bins_of(said: Answers, y: torch.Tensor) -> list[Bin]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import statistics
 from typing import NamedTuple
 
 import numpy as np
@@ -16,15 +18,40 @@ from piaget.prior.labels import chances
 
 
 class Values(NamedTuple):
-    """Predicted values (n,), and the standard deviation of a new measurement from them (n,).
+    """Predicted values, how far new measurements are from them, and how surely that is known: all (n,). They
+    are of Student's distribution: with few degrees of freedom, far ones are more frequent than normal.
 
     >>> from piaget import prior
-    >>> prior.Values(torch.zeros(3), torch.ones(3)).deviation
-    tensor([1., 1., 1.])
+    >>> low, high = prior.Values(torch.zeros(1), torch.ones(1), torch.full((1,), 3.0)).interval(0.9)
+    >>> high.round(decimals=2)
+    tensor([2.3500])
     """
 
     mean: Tensor
     deviation: Tensor
+    dof: Tensor
+
+    def interval(self, level: float) -> tuple[Tensor, Tensor]:
+        """Between which values a new measurement lies, with this probability: low (n,), high (n,)."""
+        half = student(level, self.dof) * self.deviation
+        return self.mean - half, self.mean + half
+
+
+def student(level: float, dof: Tensor) -> Tensor:
+    """So many deviations to each side hold a variable of Student's distribution with this probability."""
+    known, place = dof.unique(return_inverse=True)
+    return torch.tensor([_student(level, float(f"{one:.3g}")) for one in known.tolist()])[place].to(dof)
+
+
+@functools.lru_cache(10_000)
+def _student(level: float, dof: float) -> float:
+    """With t = sqrt(dof) tan(a), the density of the angle a is cos(a)**(dof - 1)."""
+    if dof > 1000:
+        return statistics.NormalDist().inv_cdf((1 + level) / 2)
+    edges = np.linspace(0, math.pi / 2, 20_001)
+    share = np.cumsum(np.cos((edges[1:] + edges[:-1]) / 2) ** (dof - 1))
+    angle = np.interp(level, share / share[-1], edges[1:])
+    return math.sqrt(dof) * math.tan(angle)
 
 
 def values(known: Knowledge, x: Tensor, task: str | None) -> Values:
@@ -35,7 +62,7 @@ def values(known: Knowledge, x: Tensor, task: str | None) -> Values:
     >>> x, y = torch.eye(6).double(), torch.arange(6).double()
     >>> known = prior.learn(prior.begin("regression", trees=False), "a", x, y)
     >>> [tuple(part.shape) for part in prior.values(known, x, "never seen")]
-    [(6,), (6,)]
+    [(6,), (6,), (6,)]
     """
     if known.form.kind != "regression":
         raise SettingError(f"the tasks are {known.form.kind}: they have probabilities, no values")
@@ -44,7 +71,8 @@ def values(known: Knowledge, x: Tensor, task: str | None) -> Values:
     noise = known.noise.level if own is None else own.log_noise
     origin, unit = known.standard_frame.origin, known.standard_frame.unit
     deviation = ((variance[:, 0] + math.exp(noise)) * known.ratio).sqrt()
-    return Values(origin + unit * _corrected(known, x, out, task)[:, 0], unit * deviation)
+    dof = torch.full_like(deviation, known.dof(task))
+    return Values(origin + unit * _corrected(known, x, out, task)[:, 0], unit * deviation, dof)
 
 
 def probabilities(known: Knowledge, x: Tensor, task: str | None) -> Tensor:

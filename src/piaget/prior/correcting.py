@@ -34,8 +34,15 @@ def spread_of(features: Tensor, covariance: Tensor) -> Tensor:
 
 
 def moderated(logits: Tensor, variance: Tensor) -> Tensor:
-    """Logits whose probabilities are those expected under the variance, nearly (MacKay 1992)."""
-    return logits / (1 + math.pi * variance / 8).sqrt()
+    """Logits (n, C) whose probabilities are those expected under the variance. Of two classes by sums over
+    the normal distribution; of more, nearly (MacKay 1992), which makes rare classes too probable."""
+    if logits.shape[1] > 1:
+        return logits / (1 + math.pi * variance / 8).sqrt()
+    z = torch.linspace(-6, 6, 41, dtype=logits.dtype, device=logits.device)
+    weight = torch.softmax(-z.square() / 2, 0)
+    at = logits + variance.sqrt() * z  # (n, 41)
+    yes, no = (torch.sigmoid(part) @ weight for part in (at, -at))
+    return (yes.clamp(min=1e-300).log() - no.clamp(min=1e-300).log())[:, None]
 
 
 class Told(NamedTuple):

@@ -170,11 +170,26 @@ class Knowledge:
         return beliefs(terms, found, self.components)
 
     @cached_property
+    def _free(self) -> dict[str, float]:
+        """Of a regression: how many rows of each task no weight has used up, so that they tell its noise."""
+        terms: Any = self.likelihoods
+        return dict(zip(self.records, terms.free(self.posteriors).tolist(), strict=True))
+
+    def dof(self, task: str | None) -> float:
+        """How surely a regression's noise is known, as a number of rows: by the task's own, and by what is
+        usual, as far as tasks are alike in it and there are others. None: of a task that is not known."""
+        own = 0.0 if task is None else self._free.get(task, 0.0)
+        others = sum(self._free.values()) - own
+        usual = 1 / (1 / self.noise.dof + 1 / others) if others > 0 else 0.0
+        return max(own + usual, 1.0)
+
+    @cached_property
     def reach(self) -> tuple[float, float]:
         """Between which standardised values a regression's answers lie. Where inputs are slips of the pen,
-        or far from all others, a line leads to values that there are not. Without rows: no limit."""
+        or far from all others, a line leads to values that there are not. The largest and the smallest value
+        are always among the rows that are kept; without rows, there is no limit."""
         rows = [self.standard_frame.targets(record.y) for record in self.records.values() if len(record.y)]
-        if self.form.classes or not rows:
+        if self.form.classes or not rows or self.form.rows < 2:
             return -math.inf, math.inf
         low, high = min(float(y.min()) for y in rows), max(float(y.max()) for y in rows)
         return low - BEYOND * (high - low), high + BEYOND * (high - low)

@@ -85,11 +85,15 @@ def within(record: Record, frame: Frame, limit: int, weights: Tensor) -> Record:
     """With no more rows than `limit`. weights: (C, d) what is believed, where labels are settled.
 
     Which rows stay is drawn, always alike: trees learn from them, and rows may come sorted by class or value.
+    Those with the smallest and the largest value stay, between which answers lie.
     """
     extra = len(record.y) - limit
     if extra <= 0:
         return record
     order = torch.randperm(len(record.y), generator=torch.Generator().manual_seed(record.n))
+    if isinstance(record, Values):
+        ends = torch.stack([record.y.argmin(), record.y.argmax()]).unique()
+        order = torch.cat([order[~torch.isin(order, ends)], ends])
     gone, stay = order[:extra], order[extra:].sort().values
     kept = replace(record, x=record.x[stay], y=record.y[stay])
     if not isinstance(kept, Labels):

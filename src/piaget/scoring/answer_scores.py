@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ from piaget.data.class_weight import chosen
 from piaget.data.plain import is_number, plain
 from piaget.errors import SettingError
 from piaget.method.objective import auc
+from piaget.prior.answers import Values
 from piaget.scoring.rows import BY_CLASS
 
 SMALLEST = 1e-12  # probability that is counted, in log-loss
@@ -99,6 +99,13 @@ def calibration_error(table: list[Bin]) -> float:
     return sum(one.rows * abs(one.predicted - one.observed) for one in table) / rows
 
 
+def chance_error(table: list[Bin]) -> float:
+    """The calibration error that perfect probabilities would have, by chance, with so few rows."""
+    rows = sum(one.rows for one in table)
+    spread = sum(math.sqrt(one.rows * one.predicted * (1 - one.predicted)) for one in table)
+    return math.sqrt(2 / math.pi) * spread / rows  # the mean distance of a normal variable from its mean
+
+
 def coverage(low: Tensor, high: Tensor, y: Tensor) -> float:
     """The share of values that lie in their intervals."""
     return float(((low <= y) & (y <= high)).double().mean())
@@ -106,11 +113,10 @@ def coverage(low: Tensor, high: Tensor, y: Tensor) -> float:
 
 @dataclass(frozen=True)
 class Answers:
-    """For some rows: probabilities (n, classes), or values with their deviations (n,)."""
+    """For some rows: probabilities (n, classes), or values (n,) with how surely they are known."""
 
     probabilities: Tensor | None = None
-    mean: Tensor | None = None
-    deviation: Tensor | None = None
+    numbers: Values | None = None
     weights: Tensor | None = None  # (classes,): by which a class is answered
 
     @property
@@ -123,16 +129,17 @@ class Answers:
     @property
     def values(self) -> Tensor:
         """(n,), of a regression."""
-        if self.mean is None:
+        return self._numbers.mean
+
+    @property
+    def _numbers(self) -> Values:
+        if self.numbers is None:
             raise SettingError("the tasks have classes: they have probabilities, no values and no intervals")
-        return self.mean
+        return self.numbers
 
     def interval(self, level: float) -> tuple[Tensor, Tensor]:
         """Between which values a new measurement lies, with this probability: low (n,), high (n,)."""
-        mean, deviation = self.values, self.deviation
-        assert deviation is not None
-        half = quantile(level) * deviation
-        return mean - half, mean + half
+        return self._numbers.interval(check_level(level))
 
     def scores(self, y: Tensor) -> dict[str, float]:
         """Of class numbers, or values, y (n,)."""
@@ -149,9 +156,9 @@ class Answers:
         return scores_by_class(self.probabilities, y, self.weights)
 
 
-def quantile(level: Any) -> float:
-    """So many deviations to each side hold a normal variable with this probability."""
+def check_level(level: Any) -> float:
+    """A probability, as Python's own number. A wrong one is an error."""
     level = plain(level)
     if not is_number(level) or not 0 < level < 1:
         raise SettingError(f"level={level!r}; expected a number between 0 and 1, such as 0.9")
-    return statistics.NormalDist().inv_cdf((1 + level) / 2)
+    return float(level)

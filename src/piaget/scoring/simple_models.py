@@ -21,7 +21,7 @@ from torch import Tensor
 
 from piaget.scoring.answer_scores import SMALLEST, class_scores, value_scores
 
-STRENGTHS = (0.1, 1.0, 10.0, 100.0)  # to choose from
+STRENGTHS = (1e-4, 1e-2, 0.1, 1.0, 10.0, 100.0)  # to choose from
 ENTIRELY, HARDLY = 1e9, 1e-3
 STEPS, CLOSE = 30, 1e-6  # of Newton's method
 MOST_GROUPS = 250  # that trees take as categories

@@ -108,6 +108,11 @@ def best_simple(metric: str, simple: Mapping[str, Scores]) -> str | None:
     return (min if metric in LOWER_IS_BETTER else max)(real, key=lambda model: real[model])
 
 
+def three(value: float) -> str:
+    """With three decimals, or with three digits, where decimals say little."""
+    return format(value, ".3f" if value == 0 or 0.01 <= abs(value) < 1e5 else ".3g")
+
+
 def is_it_worth_it(rows: Sequence[Row], metric: str) -> str | None:
     """A sentence; None: nothing was compared."""
     ours, simple = scores_of(rows, metric), simple_scores(rows, metric)
@@ -118,14 +123,16 @@ def is_it_worth_it(rows: Sequence[Row], metric: str) -> str | None:
     name, groups = NAMES[metric], found.groups
     means = [statistics.fmean(of[g] for g in ours if g in simple[best]) for of in (ours, simple[best])]
     numbers = (
-        f"{name} {means[0]:.3f} against {means[1]:.3f} of the best simple model ({SIMPLE[best]}), better in "
-        f"{found.better} of {groups} groups"
+        f"{name} {three(means[0])} against {three(means[1])} of the best simple model ({SIMPLE[best]}), "
+        f"better in {found.better} of {groups} groups"
     )
     if found.error is None:
         return f"Too few groups to tell whether it is worth it: {numbers}."
     said = {"better": "Worth it", "worse": "Not worth it", "unclear": "No clear difference"}[found.verdict]
     chance = "may be chance" if found.verdict == "unclear" else "is more than chance"
-    return f"{said}: {numbers}; {found.mean:+.4f} {chance} (standard error {found.error:.4f})."
+    form = ".4f" if 0.001 <= found.error < 1e4 else ".3g"
+    gap = f"{format(found.mean, '+' + form)} {chance} (standard error {format(found.error, form)})"
+    return f"{said}: {numbers}; {gap}."
 
 
 def at_chance(rows: Sequence[Row]) -> str | None:

@@ -75,6 +75,8 @@ def predict_table(
         if name in frame.columns:
             raise DataError(f"the table has a column {name!r} already")
     answered = frame.assign(**told).infer_objects()
+    if hasattr(rows, "index") and hasattr(rows, "columns"):  # a pandas table's rows keep their names
+        answered.index = rows.index
     answered.attrs["predicted"] = list(told)
     return as_given(answered, rows)
 

@@ -18,6 +18,7 @@ from piaget.data.columns import (
     as_texts,
     as_written,
     check_cells,
+    declared_categories,
     is_dates,
     read_table,
     tidied,
@@ -133,6 +134,8 @@ def from_table(
     frame, source = read_table(table, [group, *categorical, *(encoding.categories if encoding else ())])
     named = [group, target, *([split] if split else []), *categorical, *ignore]
     _check_columns(source, list(frame.columns), named)
+    if encoding is None:
+        categorical += [c for c in declared_categories(frame) if c not in {*named, *categorical}]
     for column in (group, *categorical):
         check_cells(column, frame[column])
     frame = without_missing(frame, source, [group, target], table)

@@ -121,7 +121,7 @@ function trustSection() {
       caption: "Test rows of all groups, by their predicted probability. Near the dotted line, probabilities mean what they " +
         "say. Larger marks stand for more rows; lines up and down are standard errors." +
         (known(run.calibration_error)
-          ? ` In the mean over rows, the two are ${format(run.calibration_error, 3)} apart (expected calibration error).` : ""),
+          ? ` In the mean over rows, the two are ${format(run.calibration_error, 3)} apart (expected calibration error), some of which is chance.` : ""),
       beside: true, draw: drawBins,
     }));
   return section("trust", "Can it be trusted?", figure({
