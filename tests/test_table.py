@@ -194,6 +194,7 @@ def test_seeds_order_and_size():
     assert sorted(fewer[0].train.y.tolist()) == sorted(one[1].train.y.tolist())
 
 
+@pytest.mark.filterwarnings("ignore:column 'rare'")
 def test_a_limited_task_limits_what_is_known_of_the_columns():
     table = only(frame(), "cost").assign(rare=np.resize([f"level {i}" for i in range(40)], 240))
     few = from_table(table, group="site", target="cost", train_size=3)
@@ -226,3 +227,17 @@ def test_groups_spelt_nearly_alike_are_noted_but_not_large_whole_numbers():
     with pytest.warns(DataNote, match=r"'1.0' are treated as different from '1'"):
         stream(["1", "1.0"])
     assert [task.name for task in stream([2**53, 2**53 + 1])] == ["9007199254740992", "9007199254740993"]
+
+
+def test_what_only_held_out_rows_have_is_said():
+    n = 40
+    table = pandas.DataFrame(
+        {"site": ["a", "b"] * (n // 2), "a": np.arange(n, dtype=float), "c": ["u", "v"] * 20}
+    )
+    table["split"], table["cost"] = ["train"] * 24 + ["validation"] * 8 + ["test"] * 8, np.arange(n) / 7
+    table.loc[35, "c"], table.loc[33, "a"] = "w", np.nan
+    with pytest.warns(DataNote) as caught:
+        from_table(table, group="site", target="cost", split="split")
+    told = " ".join(str(one.message) for one in caught)
+    assert "column 'c': 'w' occur only in rows that are held out" in told
+    assert "column 'a': missing values occur only in rows that are held out" in told

@@ -152,9 +152,11 @@ def _word(one: Verdict) -> str:
 
 def _baselines(selection: Selection, cell: PaperCell) -> Iterator[tuple[str, str, str, str]]:
     """Methods that the paper lacks, where they were run."""
-    for algorithm in BASELINES:
+    for algorithm in (*BASELINES, "recommended"):
+        # Whose structures are scaled, unless another one is asked for.
+        structure = f"{cell.structure}-scaled" if algorithm == "recommended" else cell.structure
         for base in BASES if algorithm != "alone" else ("fm",):
-            chosen = selection.find(cell.stream, cell.structure, base, algorithm)
+            chosen = selection.find(cell.stream, structure, base, algorithm)
             if chosen is not None:
                 values = list(chosen.values(selection.contents, final).values())
                 ours = _number(*mean_and_error(values), cell.digits)

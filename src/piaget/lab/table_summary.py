@@ -162,7 +162,8 @@ def columns_of(learner: PriorLearner) -> list[dict[str, Any]]:
 
 def _effects(weights: torch.Tensor, encoding: Encoding | None) -> tuple[list[str], torch.Tensor]:
     """Names of what can change in a row, and what the change does (T, K, effects). Of a category with two
-    values, one goes only if the other comes: that is one effect, not two."""
+    values, one goes only if the other comes: that is one effect, not two. Of more, one comes for the others,
+    which count alike."""
     if encoding is None:
         return [f"input {i}" for i in range(weights.shape[-1])], weights
     names: list[str] = []
@@ -175,5 +176,10 @@ def _effects(weights: torch.Tensor, encoding: Encoding | None) -> tuple[list[str
             own = torch.cat([own[..., 1:2] - own[..., :1], own[..., 2:]], -1)
         else:
             names += column.inputs
+            levels = len(column.levels or ())
+            if levels > 2:
+                some = own[..., :levels]
+                others = (some.sum(-1, keepdim=True) - some) / (levels - 1)
+                own = torch.cat([some - others, own[..., levels:]], -1)
         effects.append(own)
     return names, torch.cat(effects, -1)

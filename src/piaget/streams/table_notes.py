@@ -99,6 +99,20 @@ def note_outliers(columns: Iterable[str], frame: Any) -> None:
             )
 
 
+def note_held_out(columns: Iterable[Column], frame: Any) -> None:
+    """Categories, and missing values, that no training row has: nothing can be learned of them."""
+    for column in columns:
+        texts = set(as_texts(frame[column.name])) if column.levels is not None else set()
+        others = sorted(texts - {None, *(column.levels or ())})
+        lacks = not column.may_miss and bool(frame[column.name].isna().any())
+        told = [some(others)] * bool(others) + ["missing values"] * lacks
+        if told:
+            note(
+                f"column {column.name!r}: {' and '.join(told)} occur only in rows that are held out, and "
+                "count as values never seen"
+            )
+
+
 def note_identifiers(columns: Iterable[str], frame: Any) -> None:
     """Whole numbers that are different in every row of a first table, and consecutive but for gaps: cases
     that were numbered, nothing to predict from."""

@@ -30,7 +30,7 @@ from piaget.errors import DataError, SettingError, note
 from piaget.extras import need
 from piaget.streams.lazy import LazyStream
 from piaget.streams.table_groups import classes_of, groups_of, parts_of
-from piaget.streams.table_notes import note_alike, note_identifiers, note_outliers, some
+from piaget.streams.table_notes import note_alike, note_held_out, note_identifiers, note_outliers, some
 
 MOST_LEVELS = 100  # of a category; more are names or numbers of things
 MOST_CLASSES = 20  # whole numbers with more different values are taken for quantities
@@ -161,6 +161,7 @@ def from_table(
         encoding = Encoding(fitted, group, target, kind, scaling)
         numbers = [column.name for column in fitted if column.levels is None]
         note_identifiers(numbers, frame)
+        note_held_out(fitted, frame)
         note_outliers([*numbers, *([target] if kind == "regression" else [])], frame.iloc[train])
     x, stream = encoding.encode(frame), name or source
     tasks = [g.task(task, stream, kind, x, encoding) for task, g in groups.items()]

@@ -159,7 +159,7 @@ function columnsSection() {
       "answer; to the left, it lowers it.";
   return section("columns", "Which columns matter?", figure({
     id: "effects", title: "What a change of a column does",
-    caption: `The ${run.unit}, if a number changes by its standard deviation, or a category from no to yes (of two values: from the first ` +
+    caption: `The ${run.unit}, if a number changes by its standard deviation, or a category comes in place of the others (of two values: from the first ` +
       `to the second), all else being equal.${shown}${trees}`,
     beside: true, draw: drawColumns,
   }));
