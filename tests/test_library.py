@@ -134,7 +134,7 @@ def test_components_for_images_and_linear_ones(tmp_path):
 
 
 def test_what_cannot_be_exported(tmp_path):
-    with pytest.raises(piaget.SettingError, match="no components yet"):
+    with pytest.raises(piaget.SettingError, match="no task was learned with its components"):
         piaget.Learner().export_components(tmp_path)
     alone = piaget.Learner(algorithm="alone", width=4, epochs=2, initial_tasks=1)
     alone.learn(make_task("t", "binary"))
