@@ -118,6 +118,16 @@ def test_a_story_of_months(tmp_path, capsys):
     assert "forgets site 3" in log
 
 
+def test_a_score_of_another_kind_is_refused_before_anything_is_learned(tmp_path, capsys):
+    run = said(
+        capsys, *january(tmp_path, "stay", groups=range(3)), "--out", tmp_path / "out", "--metric", "auc"
+    )
+    assert run.code == 2
+    assert "--metric auc: expected" in run.err
+    assert "learning" not in run.err
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_score_that_no_group_has(tmp_path, capsys):
     """Groups of 10 rows have 2 for the test: too few for R2."""
     table = tmp_path / "table.csv"

@@ -37,9 +37,10 @@ def go(
         elif not options.quiet:
             print(f"piaget: {text} ...", file=sys.stderr, flush=True)
 
-    check_metric(getattr(options, "metric", None), None, what="--metric ")
+    metric = getattr(options, "metric", None)
+    check_metric(metric, None, what="--metric ")
     data_dir = None if options.data_dir is None else str(Path(options.data_dir).absolute())
-    run(configuration, seeds, options.out, say, data_dir, code)
+    run(configuration, seeds, options.out, say, data_dir, code, metric)
     return show(seeds, options)
 
 

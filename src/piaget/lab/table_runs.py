@@ -35,6 +35,7 @@ from piaget.lab.runs import fingerprints, peak_memory
 from piaget.lab.table_summary import decision_rows, summary_of
 from piaget.prior_learner import PriorLearner
 from piaget.scoring.rows import Row
+from piaget.scoring.worth import check_metric
 from piaget.streams.table_notes import some
 from piaget.streams.table_stream import TableStream
 from piaget.suited import all_labels, why_not
@@ -51,13 +52,18 @@ def run(
     say: Say = lambda _: None,
     data_dir: str | None = None,
     trusted: Trusted = NOTHING,
+    metric: str | None = None,
 ) -> list[Path]:
-    """A run for each seed; finished, it does nothing. The folders."""
+    """A run for each seed; finished, it does nothing. The folders. metric: one that will be asked for, which
+    must suit the tasks."""
     streams = [make_stream(configuration, seed, data_dir, trusted) for seed in seeds]
     for stream in streams:
         if (why := why_not(stream)) is not None:
             raise SettingError(f"structure 'prior' does not suit these tasks: {why}")
-        _class_weight(configuration, all_labels(stream))
+        labels = all_labels(stream)
+        _class_weight(configuration, labels)
+        kind = {0: "regression", 2: "binary"}.get(len(labels or ()), "multiclass")
+        check_metric(metric, kind, what="--metric ")
     folders = seed_folders(out, seeds)
     for seed, stream, place in zip(seeds, streams, folders, strict=True):
         ended = has_ended(place)
