@@ -47,7 +47,7 @@ def learned(data: Cut, **settings: object) -> prior.Knowledge:
 
 
 def answered(known: prior.Knowledge, data: Cut) -> tuple[np.ndarray, dict[str, float]]:
-    """Predictions of the test rows, and how wide and how right a regression's intervals of 90 % are."""
+    """Predictions of the test rows, and how right a regression's intervals of 90 % are."""
     answer = np.zeros((len(data.test_y), data.classes)) if data.classes else np.zeros(len(data.test_y))
     inside = []
     for g in range(data.groups):

@@ -24,7 +24,7 @@ from piaget.data.arrays import Kind
 from piaget.data.class_weight import ClassWeight, check_class_weight, chosen, weights_of
 from piaget.data.columns import as_frame, as_text, declared_categories, is_table, tidied
 from piaget.data.encoding import Column, Scaling, centered
-from piaget.data.plain import check_count, plain
+from piaget.data.plain import plain
 from piaget.errors import PackageError
 from piaget.prior.many import learn_many
 from piaget.streams.table_stream import fit_columns
@@ -85,10 +85,7 @@ class _Lifelong(BaseEstimator):  # type: ignore[misc]
         if None in names:
             raise ValueError(f"row {names.tolist().index(None)} has no group; expected a name for each row")
         check_consistent_length(inputs, y)
-        if not isinstance(self.trees, bool | np.bool_):
-            raise ValueError(f"trees={self.trees!r}; expected True or False")
-        rows = check_count("rows", self.rows, 0)
-        begun = prior.begin(kind, classes, rows=rows, trees=bool(self.trees))
+        begun = prior.begin(kind, classes, rows=self.rows, trees=self.trees)
         known = begun if reset else self.knowledge_
         targets = torch.from_numpy(y)
         given = {name: (inputs[places], targets[places]) for name, places in _grouped(names)}

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from piaget.lab.final_table import escaped, mean_and_error
 from piaget.lab.row_file import csv_text
 from piaget.paper.cells import TABLES, PaperCell
-from piaget.paper.names import ALGORITHMS, BASELINES, BASES
+from piaget.paper.names import ALGORITHMS, BASES, PAPER_ALGORITHMS
 from piaget.report.claim_list import CLAIMS, QUESTIONS
 from piaget.report.claims import FAILS, HOLDS, UNTESTED, Claim, Comparison, Finding
 from piaget.report.selection import Selection, final, further
@@ -152,11 +152,9 @@ def _word(one: Verdict) -> str:
 
 def _baselines(selection: Selection, cell: PaperCell) -> Iterator[tuple[str, str, str, str]]:
     """Methods that the paper lacks, where they were run."""
-    for algorithm in (*BASELINES, "recommended"):
-        # Whose structures are scaled, unless another one is asked for.
-        structure = f"{cell.structure}-scaled" if algorithm == "recommended" else cell.structure
+    for algorithm in (name for name in ALGORITHMS if name not in PAPER_ALGORITHMS):
         for base in BASES if algorithm != "alone" else ("fm",):
-            chosen = selection.find(cell.stream, structure, base, algorithm)
+            chosen = selection.find(cell.stream, cell.structure, base, algorithm)
             if chosen is not None:
                 values = list(chosen.values(selection.contents, final).values())
                 ours = _number(*mean_and_error(values), cell.digits)

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 from piaget.cli.common import print_json
 from piaget.data.plain import printable
 from piaget.lab.parts import Trusted
-from piaget.scoring.rows import BY_CLASS, LOWER_IS_BETTER, Row
+from piaget.scoring.rows import BY_CLASS, LOWER_IS_BETTER, R2_ROWS, Row
 from piaget.scoring.worth import CHOICES, NAMES, check_metric, is_it_worth_it, three
 
 if TYPE_CHECKING:
     from piaget.lab.folder import RunFolder
 
 WORST = 3  # groups that are named
-NEEDS = {"auc": "test rows of both classes", "r2": "6 test rows that differ"}  # what not every group has
+# What scores need that not every group has.
+NEEDS = {"auc": "test rows of both classes", "r2": f"{R2_ROWS} test rows that differ"}
 
 
 def go(
@@ -82,6 +83,8 @@ def show(seeds: Sequence[int], options: argparse.Namespace) -> int:
 
 
 def _print(run: RunFolder, rows: Sequence[Row], summary: dict[str, Any], metric: str, each: bool) -> None:
+    from piaget.scoring.answer_scores import Bin, chance_error
+
     metrics = [
         name for name in CHOICES[summary["kind"]] if summary["means"][name]["mean"]["piaget"] is not None
     ]
@@ -108,25 +111,19 @@ def _print(run: RunFolder, rows: Sequence[Row], summary: dict[str, Any], metric:
     print(is_it_worth_it(rows, metric) or "")
     if summary["chance"]:
         print(summary["chance"])
-    for name, scale, text in (
-        ("calibration error", 1, f"Probabilities are off by {{:.3f}} in the mean; {_chance(summary)}."),
-        ("coverage", 100, "{:.1f} % of the values lie in their intervals of 90 %."),
-    ):
-        values = [row["value"] for row in rows if row["metric"] == name]
-        if values:
-            print(text.format(values[-1] * scale))
+    last = {row["metric"]: row["value"] for row in rows if not row["evaluated"]}
+    if "calibration error" in last:
+        off = last["calibration error"]
+        chance = chance_error([Bin(**one) for one in summary["reliability"]])
+        print(f"Probabilities are off by {off:.3f} in the mean; {chance:.3f} would be chance, with so many "
+              "test rows.")  # fmt: skip
+    if "coverage" in last:
+        print(f"{100 * last['coverage']:.1f} % of the values lie in their intervals of 90 %.")
     scored = [group for group in groups if "piaget" in group[metric]]
     scored.sort(key=lambda group: group[metric]["piaget"], reverse=metric in LOWER_IS_BETTER)
     worst = ", ".join(f"{printable(one['group'])} {three(one[metric]['piaget'])}" for one in scored[:WORST])
     if not each and len(scored) > WORST:
         print(f"Worst by {NAMES[metric]}: {worst} (all groups: --each)")
-
-
-def _chance(summary: dict[str, Any]) -> str:
-    from piaget.scoring.answer_scores import Bin, chance_error
-
-    bins = [Bin(**one) for one in summary.get("reliability") or ()]
-    return f"{chance_error(bins):.3f} would be chance, with so many test rows" if bins else "by bins"
 
 
 def _print_classes(summary: dict[str, Any]) -> None:

@@ -128,8 +128,8 @@ class SoftGating(Structure):
         weight, bias = params["weight"].clone(), params["bias"].clone()
         weight[:, into] = p[:, None] * weight[:, into] + q[:, None] * weight[:, component]
         # A component that a task never has is gated by minus infinity.
-        ours, theirs = (torch.where(share > 0, share * b, 0) for share, b in
-                        ((p, bias[:, into]), (q, bias[:, component])))  # fmt: skip
+        ours = torch.where(p > 0, p * bias[:, into], 0)
+        theirs = torch.where(q > 0, q * bias[:, component], 0)
         bias[:, into] = ours + theirs - torch.xlogy(p, p) - torch.xlogy(q, q)
         return self.removed(params | {"weight": weight, "bias": bias}, component)
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from piaget.data.arrays import Kind
+from piaget.data.plain import check_count, plain
 from piaget.errors import SettingError, UnknownTaskError
 from piaget.prior.boosting import Correction
 from piaget.prior.evidence import Scales, components_of
@@ -50,6 +51,10 @@ class Form:
     trees: bool = True  # a correction by boosted trees, from rows that are kept
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", check_count("rows", self.rows, 0))
+        object.__setattr__(self, "trees", plain(self.trees))
+        if not isinstance(self.trees, bool):
+            raise SettingError(f"trees={self.trees!r}; expected True or False")
         if (self.kind == "regression") != (self.classes == 0) or (self.kind == "binary") != (
             self.classes == 2
         ):

@@ -77,8 +77,8 @@ class ValueTerms:
     def refreshed(self, parts: Components) -> tuple[ValueTerms, float]:
         """Noise: each task's own, drawn towards the others' as far as they agree."""
         found = infer(self.terms, parts.root, parts.width)
-        belief = beliefs(self.terms, found, parts)
-        (miss, unsure), free = self._misses(belief), self.free(belief)
+        miss, unsure = self._misses(beliefs(self.terms, found, parts))
+        free = self._left(unsure)
         least = LEAST_NOISE * (self.square.sum() / self.n.sum()).clamp(min=1)  # less: all values are equal
         noise = agreement((miss / free).clamp(min=least), free)
         log_noise = self._drawn(noise, miss + unsure, least)
@@ -95,7 +95,10 @@ class ValueTerms:
 
     def free(self, belief: Posterior) -> Tensor:
         """(T,): how many rows of each task no weight has used up."""
-        return (self.n - self._misses(belief)[1] / self.log_noise.exp()).clamp(min=0.5)
+        return self._left(self._misses(belief)[1])
+
+    def _left(self, unsure: Tensor) -> Tensor:
+        return (self.n - unsure / self.log_noise.exp()).clamp(min=0.5)
 
     def _misses(self, belief: Posterior) -> tuple[Tensor, Tensor]:
         """(T,): squared errors of the expected weights, and what comes on top since they are unsure."""

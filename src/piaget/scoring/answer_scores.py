@@ -14,10 +14,9 @@ from piaget.data.plain import is_number, plain
 from piaget.errors import SettingError
 from piaget.method.objective import auc
 from piaget.prior.answers import Values
-from piaget.scoring.rows import BY_CLASS
+from piaget.scoring.rows import BY_CLASS, R2_ROWS
 
 SMALLEST = 1e-12  # probability that is counted, in log-loss
-R2_ROWS = 6  # with so many, chance lets it have a mean and a deviation
 BINS = 10
 
 

@@ -52,6 +52,7 @@ SCORES = ("accuracy", "rmse")
 # binary task; there is no row where the data has one class only.
 FURTHER = {"auc": "AUC", "loss": "log-loss"}
 LOWER_IS_BETTER = ("rmse", "loss", "calibration error")
+R2_ROWS = 6  # of fewer, R2 is not given: with so many, chance lets it have a mean and a deviation
 # Accuracy on test data of always answering the most frequent training class: once, when the task was learned.
 MAJORITY = "majority"
 
