@@ -204,13 +204,13 @@ def test_intervals_hold_what_they_say():
     half = np.arange(len(y)) % 2 == 0
     model = LifelongRegressor().fit(numbers(table)[half], y[half], groups[half])
     mean, deviation = model.predict(numbers(table)[~half], groups[~half], return_std=True)
-    for coverage in (0.5, 0.9):
-        low, high = model.interval(numbers(table)[~half], groups[~half], coverage).T
-        assert abs(((low < y[~half]) & (y[~half] < high)).mean() - coverage) < 0.04
+    for level in (0.5, 0.9):
+        low, high = model.interval(numbers(table)[~half], groups[~half], level).T
+        assert abs(((low < y[~half]) & (y[~half] < high)).mean() - level) < 0.04
         np.testing.assert_allclose((low + high) / 2, mean)
     new = model.predict(numbers(table)[~half], ["new"] * sum(~half), return_std=True)[1]
     assert (new > deviation).all()
-    with pytest.raises(ValueError, match="coverage=90; expected a share"):
+    with pytest.raises(ValueError, match="level=90; expected a probability"):
         model.interval(numbers(table), groups, 90)
 
 

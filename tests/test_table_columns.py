@@ -122,6 +122,16 @@ def test_lazy_frames_and_one_name_for_a_list():
         from_table(table, encoding=stream.encoding, ignore="ward")
 
 
+def test_days_name_groups_as_in_a_file(tmp_path):
+    table = only(frame(), "cost")
+    days = pandas.to_timedelta(table["site"].str[-1].astype(int), "D")
+    table["site"] = pandas.to_datetime("2021-03-04") + days
+    table.to_csv(tmp_path / "days.csv", index=False)
+    names = [task.name for task in from_table(table, group="site", target="cost")]
+    assert names == [task.name for task in from_table(tmp_path / "days.csv", group="site", target="cost")]
+    assert names[0] == "2021-03-04"
+
+
 # --- groups that are no tasks --------------------------------------------------------------------------
 
 
@@ -135,7 +145,7 @@ def test_unusable_groups_are_skipped_with_a_warning_or_refused():
     text = str(notes[0].message)
     assert "3 of 6 groups cannot be a task" in text
     assert "'site 1': its target is constant" in text
-    assert "'site 2': its 2 samples are too few: none is left for" in text
+    assert "'site 2': its 2 samples are too few: none is left for test (5 would be enough)" in text
     assert "'site 5': it has a single sample" in text
     assert list(stream.skipped) == ["site 1", "site 2", "site 5"]
     assert [task.name for task in stream] == ["site 0", "site 3", "site 4"]

@@ -329,19 +329,17 @@ class LifelongRegressor(RegressorMixin, _Lifelong):  # type: ignore[misc]
         mean, low, high = self._within(X, groups, ONE_DEVIATION)
         return (mean, (high - low) / 2) if return_std else mean
 
-    def _within(self, X: Any, groups: Any, coverage: float) -> np.ndarray:
-        """(3, n): values, and from where to where new measurements lie in such a share of cases."""
+    def _within(self, X: Any, groups: Any, level: float) -> np.ndarray:
+        """(3, n): values, and between which values new measurements lie, with this probability."""
         told = []
         for rows, x, name in self._answers(X, groups):
             value = prior.values(self.knowledge_, x, name)
-            told.append((rows, torch.stack([value.mean, *value.interval(coverage)], 1)))
+            told.append((rows, torch.stack([value.mean, *value.interval(level)], 1)))
         return _in_order(told).T
 
-    def interval(self, X: Any, groups: Any = None, coverage: float = 0.9) -> np.ndarray:
-        """(n, 2): from where to where a new measurement is expected to lie, in such a share of cases."""
-        if not 0 < coverage < 1:
-            raise ValueError(f"coverage={coverage!r}; expected a share between 0 and 1")
-        return self._within(X, groups, coverage)[1:].T
+    def interval(self, X: Any, groups: Any = None, level: float = 0.9) -> np.ndarray:
+        """(n, 2): between which values a new measurement lies, with the probability `level`."""
+        return self._within(X, groups, level)[1:].T
 
     def score(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> float:
         """R2."""

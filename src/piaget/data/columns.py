@@ -207,7 +207,9 @@ def as_texts(values: Any) -> np.ndarray:
 
 
 def as_text(value: Any) -> str:
-    """A value as the name of a level or a group: 3.0 is "3"."""
+    """A value as the name of a level or a group, as a file would have it: 3.0 is "3", a day has no hour."""
+    if isinstance(value, datetime.datetime) and value.time() == datetime.time():
+        value = value.date()
     if isinstance(value, float | np.floating) and float(value).is_integer():
         value = int(value)
     return str(value)

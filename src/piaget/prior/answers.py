@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from piaget.data.plain import is_number, shown
 from piaget.errors import SettingError
 from piaget.prior.correcting import moderated, spread_of
 from piaget.prior.knowledge import Knowledge
@@ -33,6 +34,8 @@ class Values(NamedTuple):
 
     def interval(self, level: float) -> tuple[Tensor, Tensor]:
         """Between which values a new measurement lies, with this probability: low (n,), high (n,)."""
+        if not is_number(level) or not 0 < level < 1:
+            raise SettingError(f"level={shown(level)}; expected a probability between 0 and 1")
         half = student(level, self.dof) * self.deviation
         return self.mean - half, self.mean + half
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -81,7 +82,10 @@ def unusable(y: np.ndarray, parts: tuple[Rows, Rows, Rows], fractions: Fractions
         return "it has a single sample" if len(y) < 2 else "its target is constant"
     for part, share, name in zip(parts, fractions, ("training", "validation", "test"), strict=True):
         if share > 0 and not len(part):
-            return f"its {len(y)} samples are too few: none is left for {name}"
+            if share == 1:  # others say what each sample is for
+                return f"none of its {len(y)} samples is for {name}"
+            enough = math.ceil(1 / min(s for s in fractions if s > 0))
+            return f"its {len(y)} samples are too few: none is left for {name} ({enough} would be enough)"
     if y.dtype.kind != "f" and len(np.unique(y[parts[0]])) <= y.max():
         return f"a class has too few of its {len(y)} samples: none is left for training"
     return None

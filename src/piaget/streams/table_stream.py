@@ -231,6 +231,9 @@ def _kind(given: str | None, target: str, values: Any) -> Kind:
         quantity = types.is_numeric_dtype(values) and not types.is_bool_dtype(values)
         if quantity and (measured or different > MOST_CLASSES):
             return "regression"
+        if quantity and different > 2:
+            note(f"column {target!r} has {different} different whole numbers, taken for classes; if they are "
+                 "counts or amounts, say kind='regression' (on the command line, --kind regression)")  # fmt: skip
         given = "binary" if different == 2 else "multiclass"
     if given == "binary" and different != 2:
         raise DataError(
