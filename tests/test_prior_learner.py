@@ -14,7 +14,7 @@ import piaget
 from piaget import prior
 from piaget.errors import DataNote, LoadError, SettingError, TaskError, UnknownTaskError
 from piaget.streams import from_arrays, from_table
-from tests.small import image_tasks
+from tests.small import binary_tasks, image_tasks
 from tests.tables import frame, only
 
 
@@ -310,6 +310,21 @@ def test_a_learner_that_suits_the_stream():
         piaget.Learner.for_stream(stream_of(), structure="linear", trees=False)
     with pytest.raises(SettingError, match="setting 'tree' is not known"):
         piaget.Learner.for_stream(stream_of(), tree=False)
+
+
+class Birds(list[piaget.Task]):
+    seed = 0
+
+    def __init__(self, name: str) -> None:
+        super().__init__(binary_tasks(4))
+        self.name = name
+
+
+def test_names_of_streams_with_an_option():
+    """Birds by other features are the paper's birds; data of one's own may be called like them."""
+    paper = deep(Birds("cub/resnet18_approx")).settings
+    assert (paper.components, paper.stop) == (piaget.Dense(256), piaget.NeverStop())
+    suited(Birds("cub-of-mine"))
 
 
 # --- files -------------------------------------------------------------------------------------------------

@@ -61,11 +61,12 @@ def clashes(setting: str, chosen: Any) -> bool:
 
 
 def paper_name(stream: Stream) -> str | None:
-    """Of one of the streams that piaget knows by name."""
+    """Of one of the streams that piaget knows by name, whatever its option: cub/resnet18_approx is cub."""
     name = getattr(stream, "name", None)
     if isinstance(stream, TableStream) or not isinstance(name, str):
         return None
-    return name if name in STREAMS or name.split("-")[0] in STREAMS else None
+    known = name.split("/")[0]
+    return known if known in STREAMS else None
 
 
 def why_not(stream: Sequence[Task]) -> str | None:

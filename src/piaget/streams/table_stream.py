@@ -232,8 +232,10 @@ def _kind(given: str | None, target: str, values: Any) -> Kind:
         if quantity and (measured or different > MOST_CLASSES):
             return "regression"
         if quantity and different > 2:
-            note(f"column {target!r} has {different} different whole numbers, taken for classes; if they are "
-                 "counts or amounts, say kind='regression' (on the command line, --kind regression)")  # fmt: skip
+            note(
+                f"column {target!r} has {different} different whole numbers, taken for classes; if they are "
+                "counts or amounts, say kind='regression' (on the command line, --kind regression)"
+            )
         given = "binary" if different == 2 else "multiclass"
     if given == "binary" and different != 2:
         raise DataError(
