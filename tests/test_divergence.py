@@ -352,3 +352,20 @@ def test_a_task_that_diverges_after_an_interruption_is_undone_too():
     learner.settings = replace(learner.settings, learning_rate=1e-3)
     learner.learn(tasks[3])
     assert learner.state.before is None
+
+
+def test_tasks_that_go_on_learning_are_put_back_too():
+    """What is a past task's own learns from stored samples, until a later task diverges."""
+    learner = piaget.Learner(**SMALL | {"epochs": 30}, algorithm="no-components", optimizer="sgd",
+                             learning_rate=0.05)  # fmt: skip
+    for task in binary_tasks(3, n=20):
+        learner.learn(task)
+    before = tensors(learner)
+    bad = make_task("bad", "regression", 0, 6, n=20)
+    bad.train.y.mul_(30)
+    with pytest.raises(piaget.Diverged) as caught:
+        learner.learn(bad, every=1)
+    assert caught.value.epoch > 1  # they have learned meanwhile
+    after = tensors(learner)
+    assert after.keys() == before.keys()
+    assert all(torch.equal(before[name], after[name]) for name in before)

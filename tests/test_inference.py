@@ -432,3 +432,111 @@ def test_damaged_notes_are_refused(tmp_path):
     write(tmp_path, data | {"settings": data["settings"] | {"inference": {"part": "NoInference"}}}, tensors)
     with pytest.raises(piaget.LoadError, match="nothing can have been noted"):
         piaget.Learner.load(tmp_path)
+
+
+# --- what scores do not depend on -----------------------------------------------------------------------------
+
+
+def pictures(name: str, level: int, brightest: int | None = None) -> piaget.Task:
+    rng = np.random.default_rng(level)
+    x = rng.normal(level, 3, size=(100, 1, 2, 2)).astype(np.uint8)
+    if brightest is not None:
+        x[0, 0, 0, 0] = brightest
+    return piaget.Task.from_arrays(name, x, np.arange(100) % 2)
+
+
+@pytest.mark.parametrize("brighter", [None, "dim", "light"])
+def test_bytes_are_compared_as_bytes(brighter):
+    """Though each task divides them by the largest that it has seen."""
+    tasks = [
+        pictures(name, level, 255 if name == brighter else None)
+        for name, level in (("dim", 50), ("light", 56))
+    ]
+    learner = learned(tasks, inference="inputs")
+    for task in tasks:
+        x = task.train.x[task.train.x.flatten(1).max(1).values < 255]
+        assert learner.infer(x).answers.count(task.name) > 0.8 * len(x)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e3, 1e6])
+def test_columns_in_small_units_tell_tasks_apart(unit):
+    """Beside others in large ones; and a column that never varies is no reason for certainty."""
+    rng = np.random.default_rng(0)
+    x = np.stack([rng.normal(size=200) * unit, rng.normal(size=200) * 0.1, np.full(200, 7.0)], 1)
+    x[100:, 1] += 1
+    tasks = piaget.streams.from_arrays(x, np.arange(200) % 2, groups=np.repeat(["a", "b"], 100))
+    learner = learned(tasks, inference="inputs")
+    assert learner.infer(x[:100], false_alarm=0).answers.count("a") > 98
+    assert learner.infer(x[100:], false_alarm=0).answers.count("b") > 98
+
+
+def test_tasks_are_noted_in_the_order_in_which_they_were_learned():
+    tasks = clouds()
+    scores = [learned(tasks, inference="inputs").infer(tasks[1].train.x).scores for _ in range(2)]
+    learner = learned(tasks)
+    for given in (tasks[::-1], tasks):
+        learner.note_inputs(given, "inputs")
+        scores.append(learner.infer(tasks[1].train.x).scores)
+    for other in scores[1:]:
+        np.testing.assert_array_equal(other, scores[0])
+
+
+def test_without_validation_data_every_class_is_noted():
+    """Also if classes take turns."""
+    x = np.random.default_rng(0).normal(size=(100, 3)) + 10 * (np.arange(100) % 5)[:, None]
+    train = piaget.Split(torch.as_tensor(x), torch.arange(100) % 5)
+    task = piaget.Task("turns", "multiclass", train, classes=5)
+    learner = learned([task], inference="inputs", initial_tasks=1, algorithm="compositional")
+    note = learner.state.records["turns"].note
+    assert note is not None
+    assert note["weight"].tolist() == [0.2] * 5
+    assert len(note[noting.HELD]) == 20
+
+
+class Known(Recognition):
+    """Of tasks of which nothing is known but how held-out samples score."""
+
+    def __init__(self, held: torch.Tensor) -> None:
+        object.__setattr__(self, "scored", held.sort().values)
+        object.__setattr__(self, "tasks", ["a"])
+        object.__setattr__(self, "settings", learned(clouds()[:2], inference="inputs").settings)
+
+    @property
+    def _held(self):
+        return [self.scored]  # type: ignore[attr-defined]
+
+
+def test_inputs_that_repeat_are_ties():
+    """Up to the rounding with which they are computed."""
+    held = torch.arange(4).repeat(25).double()
+    noise = torch.tensor([-1e-13, 1e-13]).repeat(50)
+    p_values = Known(held).of_each(held[:, None] + noise[:, None])[1]
+    assert sorted(set(p_values[:, 0].tolist())) == [26 / 101, 51 / 101, 76 / 101, 1.0]
+
+
+@pytest.mark.parametrize(("held", "refused"), [(18, False), (19, True)])
+def test_how_many_held_out_samples_refuse_an_input(held, refused):
+    known = Known(torch.arange(held).double())
+    both = known.of_each(torch.tensor([[-1000.0]], dtype=torch.float64))
+    assert known.answered(*both, 0.05).answers == [None if refused else "a"]
+
+
+@pytest.mark.parametrize("n", [2, 10, 60])
+def test_a_group_of_a_known_task_is_refused_as_rarely_as_is_said(n):
+    """Whatever the distribution of scores: here a few are far below all others."""
+    generator = torch.Generator().manual_seed(n)
+    known, count = Known(torch.zeros(2)), 0
+    for _ in range(400):
+        scores = -(2.5 * torch.randn(30 + n, generator=generator, dtype=torch.float64)).exp()
+        object.__setattr__(known, "scored", scores[:30].sort().values)
+        count += int(known.of_groups(scores[30:, None][None])[1] <= 0.05)
+    assert count / 400 < 0.075
+    object.__setattr__(known, "scored", torch.linspace(0, 1, 30, dtype=torch.float64))
+    for far in (-1.0, -math.inf):
+        assert float(known.of_groups(torch.full((1, 10, 1), far, dtype=torch.float64))[1]) < 1e-4
+
+
+def test_a_share_may_be_a_number_of_numpy():
+    learner = learned(clouds(), inference="inputs")
+    x = clouds()[0].train.x
+    assert learner.infer(x, false_alarm=np.float64(0.05)).answers == learner.infer(x).answers

@@ -318,3 +318,42 @@ def test_commands(folder, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["licence"] == "MIT"
     assert main(["components", "show", str(tmp_path)]) == 2
     assert "holds no library" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "changed", [{"padding": 0}, {"components": piaget.Conv(6, padding=0)}, {"components": "conv", "padding": 0}]
+)
+def test_components_that_would_compute_otherwise_are_refused(changed, tmp_path):
+    """Though their parameters have the same shapes."""
+    settings = SMALL | {"components": piaget.Conv(6, padding=1)}
+    learner = piaget.Learner(**settings)
+    for task in image_tasks(3):
+        learner.learn(task)
+    learner.export_components(tmp_path)
+    with pytest.raises(piaget.SettingError, match="it has Conv"):
+        piaget.Learner(components_from=tmp_path, **REST, **changed)
+    same = piaget.Learner(components_from=tmp_path, **REST, dropout=0.1)
+    assert same.settings.components == piaget.Conv(6, padding=1, dropout=0.1)
+
+
+def test_a_streams_own_settings_give_way_to_a_library(tmp_path):
+    learner = piaget.Learner(**SMALL | {"components": piaget.Dense(7)})
+    for task in binary_tasks(2, n=12):
+        learner.learn(task)
+    learner.export_components(tmp_path)
+
+    class Birds(list[piaget.Task]):
+        name, seed = "cub", 0  # whose components are of width 256
+
+    begun = piaget.Learner.for_stream(Birds(binary_tasks(2, n=12)), components_from=tmp_path)
+    assert isinstance(begun, piaget.Learner)
+    assert begun.settings.components == piaget.Dense(7)
+
+
+def test_a_seal_that_was_removed_is_missed(folder):
+    path = folder / "components.json"
+    data = read_json(path)
+    data["card"]["licence"] = "do what you like"
+    path.write_text(json.dumps(data))
+    with pytest.raises(piaget.LoadError, match="the hash at its end is missing"):
+        piaget.Learner(components_from=folder, **REST)

@@ -9,6 +9,7 @@ import torch
 
 import piaget
 from piaget import merging
+from piaget.knowledge import library
 from piaget.knowledge.state import State
 from piaget.method.curvature import as_matrices
 from tests.small import binary_tasks, held_out_of, image_tasks, make_task, mixed_tasks
@@ -226,3 +227,43 @@ def test_components_of_merged_gated_learners_can_be_merged_into_each_other():
     for component, into in ((2, 0), (0, 2)):
         merged = gating.merged({"weight": torch.zeros(1, 3, 2), "bias": bias}, component, into, usage)
         torch.testing.assert_close(merged["bias"].sort().values, torch.tensor([[0.1, 0.3]]))
+
+
+# --- tasks that go on learning --------------------------------------------------------------------------------
+
+
+def test_learners_whose_past_tasks_go_on_learning():
+    of_a, of_b = tasks_of("a", {}), tasks_of("b", {})
+    settings = {name: value for name, value in SMALL.items() if name != "epochs"}
+
+    def made(tasks, seed):
+        learner = piaget.Learner(**settings, algorithm=piaget.Algorithm(piaget.Joint(4, past=True)), seed=seed)
+        for task in tasks:
+            learner.learn(task)
+        return learner
+
+    a, b = made(of_a, 1), made(of_b, 2)
+    both = piaget.merge(a, b)
+    assert both.state.past_moments.keys() >= {task.name for task in of_b[:1]}
+    expected = [outputs(one, task) for one, tasks in ((a, of_a), (b, of_b)) for task in tasks]
+    for task, was in zip([*of_a, *of_b], expected, strict=True):
+        torch.testing.assert_close(outputs(both, task), was)
+    both.learn(named("c", mixed_tasks(1, n=12))[0])
+    now = [outputs(one, task) for one, tasks in ((a, of_a), (b, of_b)) for task in tasks]
+    assert all(torch.equal(one, other) for one, other in zip(now, expected, strict=True))
+
+
+def test_a_card_names_all_origins(tmp_path):
+    a, b = learned(tasks_of("a", {}), 1), learned(tasks_of("b", {}), 2)
+    a.export_components(tmp_path / "lib")
+    digest = piaget.Learner(components_from=tmp_path / "lib", epochs=2).settings.components_from
+    begun = {"components_from": tmp_path / "lib", "epochs": 2, "batch_size": 8}
+    c = piaget.Learner(**begun, seed=3)
+    for task in tasks_of("c", {}):
+        c.learn(task)
+    both = piaget.merge(piaget.merge(b, a), c)
+    both.save(tmp_path / "both")
+    piaget.load(tmp_path / "both").export_components(tmp_path / "all")
+    card = library.read_card(tmp_path / "all").trained
+    assert (card.seed, card.started_from) == (2, None)
+    assert [(one.seed, one.started_from) for one in card.merged] == [(1, None), (3, digest)]

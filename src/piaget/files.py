@@ -57,6 +57,11 @@ def write_json(path: Path, data: dict[str, Any], before: Path | None = None) -> 
 
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object, unless it is not what was written. Versions before 0.2 wrote no seal."""
+    return _read(path)[0]
+
+
+def _read(path: Path) -> tuple[dict[str, Any], bool]:
+    """A JSON object, and whether it has a seal."""
     try:
         text = path.read_bytes()
         data = json.loads(text)
@@ -70,7 +75,7 @@ def read_json(path: Path) -> dict[str, Any]:
     seal = _SEAL.search(text)
     if noted is not None and (seal is None or not _is_intact(text[: seal.start()], noted)):
         raise LoadError(f"{path} is damaged, or was edited: it is not what piaget wrote")
-    return data
+    return data, noted is not None
 
 
 def _is_intact(body: bytes, digest: Any) -> bool:
@@ -78,8 +83,9 @@ def _is_intact(body: bytes, digest: Any) -> bool:
 
 
 def read_described(path: Path, format: str, versions: Sequence[int]) -> dict[str, Any]:
-    """A JSON object that says of what format and version it is."""
-    data = read_json(path)
+    """A JSON object that says of what format and version it is. versions: the one that is written now, with a
+    seal; older ones."""
+    data, sealed = _read(path)
     if data.get("format") != format:
         raise LoadError(f"{path} does not describe a {format}")
     if data.get("version") not in versions:
@@ -87,4 +93,6 @@ def read_described(path: Path, format: str, versions: Sequence[int]) -> dict[str
             f"{path} was saved in format version {data.get('version')}; this piaget reads "
             f"{' and '.join(map(str, versions))}: update piaget"
         )
+    if data["version"] == versions[0] and not sealed:
+        raise LoadError(f"{path} is damaged, or was edited: the hash at its end is missing")
     return data

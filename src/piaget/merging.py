@@ -20,10 +20,10 @@ from piaget.data.tasks import Task
 from piaget.errors import SettingError, TaskError
 from piaget.knowledge.checks import as_tasks
 from piaget.knowledge.consistency import check_state
-from piaget.knowledge.state import State, TaskRecord
+from piaget.knowledge.state import Origin, State, TaskRecord
 from piaget.learner import Learner, learner_of
 from piaget.method.adaptation import Join, stored_samples
-from piaget.method.parameters import TaskParams
+from piaget.method.parameters import Moments, Role, TaskParams
 from piaget.method.settings import Settings, differing
 from piaget.method.trees import Tensors, map_tree
 from piaget.method.values import NOT_NEGATIVE, check_given
@@ -73,7 +73,8 @@ def merge(
     given = {task.name: task for task in as_tasks("data", data)}
     samples = _samples(settings, first, second, names, given, tolerance)
     places = _places(settings, first, second, samples, tolerance)
-    state = _joined(settings, first, second, places, names)
+    origin = Origin(b.settings.seed, b.settings.components_from)
+    state = _joined(settings, first, second, places, names, origin)
     check_state(settings, state)
     return learner_of(Learner, settings, state)
 
@@ -251,7 +252,12 @@ def _change(
 
 
 def _joined(
-    settings: Settings, first: State, second: State, pairs: Mapping[int, int], names: Mapping[str, str]
+    settings: Settings,
+    first: State,
+    second: State,
+    pairs: Mapping[int, int],
+    names: Mapping[str, str],
+    origin: Origin,
 ) -> State:
     new = [j for j in range(second.k) if j not in pairs]
     k = first.k + len(new)
@@ -267,29 +273,46 @@ def _joined(
         first.memory, second.memory, Join(len(first.records), k, places)
     )
     state.steps = first.steps + second.steps
+    state.merged = (*first.merged, origin, *second.merged)
     for name, record in second.records.items():
         moved = _moved(settings, record, k, places)
         state.records[names[name]] = replace(moved, name=names[name])
-    state.past_moments = first.past_moments | {
-        names[name]: moments for name, moments in second.past_moments.items()
-    }
+        if name in second.past_moments:
+            moments = second.past_moments[name]
+            moved_moments = _moved_moments(settings, moments, k, places[: record.k])
+            state.past_moments = state.past_moments | {names[name]: moved_moments}
     return state
 
 
 def _moved(settings: Settings, record: TaskRecord, k: int, places: Tensor) -> TaskRecord:
     """A task of the second learner, among k components: those that it has not known have no part in it."""
     structure, known = settings.structure, places[: record.k]
-
-    def placed(tensor: Tensor, axis: int, absent: float) -> Tensor:
-        shape = list(tensor.shape)
-        shape[axis] = k
-        kept = tensor.narrow(axis, 0, record.k)
-        return tensor.new_full(shape, absent).index_copy_(axis, known.to(tensor.device), kept)
-
     own: Tensors = {
-        name: placed(p, structure.axes[name], structure.absent[name]) if name in structure.axes else p
+        name: _placed(p, structure.axes[name], structure.absent[name], k, known)
+        if name in structure.axes
+        else p
         for name, p in record.params.structure.items()
     }
-    usage = None if record.usage is None else placed(record.usage, 0, 0.0)
+    usage = None if record.usage is None else _placed(record.usage, 0, 0.0, k, known)
     params: Any = TaskParams(record.params.encoder, own, record.params.decoder)
     return replace(record, k=k, params=params, usage=usage)
+
+
+def _moved_moments(
+    settings: Settings, moments: dict[Role, Moments], k: int, known: Tensor
+) -> dict[Role, Moments]:
+    """What an optimizer keeps of such a task: of components that it has not known, nothing yet."""
+    axes = settings.structure.axes
+    slots = {
+        slot: {name: _placed(t, axes[name], 0.0, k, known) if name in axes else t for name, t in of.items()}
+        for slot, of in moments["structure"].slots.items()
+    }
+    return moments | {"structure": moments["structure"]._replace(slots=slots)}
+
+
+def _placed(tensor: Tensor, axis: int, absent: float, k: int, known: Tensor) -> Tensor:
+    """A tensor with an axis for the components that a task knows, with one for all k."""
+    shape = list(tensor.shape)
+    shape[axis] = k
+    kept = tensor.narrow(axis, 0, len(known))
+    return tensor.new_full(shape, absent).index_copy_(axis, known.to(tensor.device), kept)

@@ -8,6 +8,8 @@ from typing import Any
 
 from piaget.cli.common import print_json
 
+OWN = "components of its own"
+
 
 def add(commands: Any) -> None:
     """The command and its flags."""
@@ -78,7 +80,11 @@ def _show(options: argparse.Namespace) -> int:
         "trained": f"{trained.method}, seed {trained.seed}, on {trained.tasks} tasks of "
         + (", ".join(filter(None, trained.streams)) or "no named stream"),
         "by": ", ".join(f"{name} {version}" for name, version in trained.versions.items()),
-        "began with": trained.started_from or "components of its own",
+        "began with": trained.started_from or OWN,
+        "merged with": "; ".join(
+            f"seed {one.seed}, began with {one.started_from or OWN}" for one in trained.merged
+        )
+        or "no other learner",
         "licence": card.licence or "not said",
         "note": card.note,
         "hash": digest_of(card),

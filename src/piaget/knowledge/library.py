@@ -11,7 +11,7 @@ import contextlib
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,10 @@ import torch
 from torch import Tensor
 
 from piaget.data.plain import shown
-from piaget.data.typed_data import read
+from piaget.data.typed_data import LATER, read
 from piaget.errors import LoadError, PiagetError, SettingError
 from piaget.knowledge.consistency import MANY_INPUTS
-from piaget.knowledge.state import State
+from piaget.knowledge.state import Origin, State
 from piaget.knowledge.storage import as_folder, damaged, read_files, write_files
 from piaget.method.adaptation import Adaptation
 from piaget.method.components import KINDS, Components, Shape
@@ -59,6 +59,7 @@ class Trained:
     steps: int
     versions: dict[str, str]
     started_from: str | None  # the hash of the library with which learning began
+    merged: tuple[Origin, ...] = field(default=(), metadata=LATER)  # of learners that were merged into it
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,8 @@ class Library:
         if settings.encoder.shared or settings.decoder.shared:
             raise SettingError(f"{where}: a shared encoder or decoder is learned together with components")
         shapes = parameter_shapes(settings.components, card.entering, settings.dtype)
-        if settings.dtype != card.dtype or shapes != dict(card.shapes):
+        same = _computing(to_json(settings.components)) == _computing(card.kind)
+        if settings.dtype != card.dtype or shapes != dict(card.shapes) or not same:
             raise SettingError(
                 f"{where}: it has {self.kind} in {card.dtype}, with parameters {card.shapes}; expected "
                 f"{settings.components} in {settings.dtype}, with {shapes}"
@@ -192,12 +194,20 @@ def export(
             steps=state.steps,
             versions=versions,
             started_from=settings.components_from,
+            merged=state.merged,
         ),
         licence=licence,
         note=note,
     )
     write_files(path, NAME, {"format": FORMAT, "version": VERSIONS[0], "card": asdict(card)}, components)
     return card
+
+
+def _computing(kind: dict[str, Any]) -> dict[str, Any]:
+    """What a kind of components, as plain data, says of how they compute: all but dropout, which only
+    learning has."""
+    told = {name: value for name, value in kind.items() if name != "dropout"}
+    return told | {"fields": _computing(kind["fields"])} if "fields" in kind else told
 
 
 def _hashes(components: Tensors) -> list[str]:

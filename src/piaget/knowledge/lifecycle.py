@@ -159,7 +159,8 @@ def note_inputs(
     if settings.inference != now:
         for name, record in state.records.items():
             state.records[name] = replace(record, note=None)
-    for task in tasks:
+    order = list(state.records)  # a note depends on those of earlier tasks
+    for task in sorted(tasks, key=lambda task: order.index(task.name)):
         record = state.records[task.name]
         form = (tuple(record.input_shape), record.kind, record.classes, record.scaling, record.encoding)
         if form != (task.input_shape, task.kind, task.classes, task.scaling, task.encoding):

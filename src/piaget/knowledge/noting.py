@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from piaget.data.encoding import Scaling
 from piaget.data.tasks import Split, Task
 from piaget.knowledge.state import State, TaskRecord
 from piaget.method.inference import Seen
@@ -17,15 +16,19 @@ from piaget.method.settings import Settings
 from piaget.method.trees import Tensors, check_finite
 
 HELD = "held"  # of a note: the scores (m,) of held-out samples, the lowest first
+BRIGHTEST = 255  # byte
 MOST, MOST_HELD = 4096, 512  # samples that statistics are of, and held-out ones
 
 
 def note(settings: Settings, state: State, record: TaskRecord, task: Task) -> Tensors:
     """The statistics of a task's training data, and how held-out samples are scored by them: those for
-    validation or, if there are none, every fifth one for training, which the statistics then leave out."""
+    validation or, if there are none, every fifth one of each class (or value) for training, which the
+    statistics then leave out."""
     fitted, held = task.train, task.validation
     if held is None:
-        fifth = torch.arange(len(fitted)) % 5 == 4
+        order = fitted.y.argsort(stable=True)
+        fifth = torch.zeros(len(fitted), dtype=torch.bool)
+        fifth[order[4::5]] = True
         if bool(fifth.any()):
             fitted, held = _rows(fitted, ~fifth), _rows(fitted, fifth)
         else:
@@ -47,14 +50,24 @@ def seen(settings: Settings, state: State, record: TaskRecord, x: Tensor) -> See
     model, visible = settings.model, record.visible(state.k).to(settings.device)
     return Seen(
         x=record.scaling.inputs(x, settings.device, settings.torch_dtype),
-        # Tasks may be centered each by its own numbers; only bytes and fractions are made alike.
-        given=Scaling(record.scaling.divisor).inputs(x, "cpu", torch.float64),
+        given=_alike(record.scaling.divisor, x),
         kind=record.kind,
         classes=record.classes,
         model=model,
         params=state.params(record, model),
         visible=visible,
     )
+
+
+def _alike(divisor: float, x: Tensor) -> Tensor:
+    """Inputs in units that all tasks have. (They may be centered and divided each by its own numbers.)
+
+    Tasks of bytes are divided by the largest one that each has seen, and fractions are taken for divided
+    already: both become bytes, and these shares of 255.
+    """
+    if divisor == 1:  # numbers as they are given
+        return x.double()
+    return (x.double() * divisor if x.is_floating_point() else x.double()) / BRIGHTEST
 
 
 def statistics_of(noted: Tensors) -> Tensors:

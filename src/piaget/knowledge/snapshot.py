@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from piaget.data import encoding
 from piaget.data.encoding import Encoding, Scaling
 from piaget.data.tasks import Kind, Split, Task
 from piaget.data.typed_data import read, read_fields
-from piaget.knowledge.state import Best, Common, Progress, State, TaskRecord
+from piaget.knowledge.state import Best, Common, Origin, Progress, State, TaskRecord
 from piaget.method.optimizer import ValidationScores
 from piaget.method.parameters import SHARED_ROLES, TASK_ROLES, Moments, Role, SharedParams, TaskParams
 from piaget.method.settings import Settings
@@ -72,6 +73,8 @@ def describe(state: State, with_data: bool = True) -> tuple[dict[str, Any], Bran
         "progress": None,
         "steps": state.steps,
     }
+    if state.merged:
+        description["merged"] = [asdict(origin) for origin in state.merged]
     if state.progress is not None:
         progress = state.progress
         tree["progress"] = {str(i): _of_roles(m) for i, m in enumerate(progress.moments.values())}
@@ -136,6 +139,7 @@ def restore(data: dict[str, Any], tree: Branch, settings: Settings) -> State:
     tree = map_tree(lambda t: t.to(settings.device), tree)  # all but what stays on the CPU
     state = State(torch.Generator(), steps=read(int, data.get("steps", 0), "steps"))
     state.generator.set_state(generator)
+    state.merged = read(tuple[Origin, ...], data.get("merged", []), "merged")
     if "components" in tree:
         state.put(_common(tree, {}, slots))
     state.memory = {name: _flat(branch) for name, branch in tree.get("memory", {}).items()}

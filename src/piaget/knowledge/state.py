@@ -111,6 +111,14 @@ class Update:
     counts: dict[str, float]
 
 
+@dataclass(frozen=True)
+class Origin:
+    """Where a learner began that was merged into another."""
+
+    seed: int
+    started_from: str | None  # the hash of the library of its first components; None: they were its own
+
+
 @dataclass
 class State:
     """All that a learner knows. Tensors in it are replaced, never written into.
@@ -129,6 +137,7 @@ class State:
     pending: dict[str, Task] = field(default_factory=dict)
     progress: Progress | None = None
     steps: int = 0  # batches x passes that were trained in all
+    merged: tuple[Origin, ...] = ()  # of other learners whose components are among these
     before: State | None = field(default=None, repr=False)  # while a task is learned here: as it was, unsaved
 
     def __post_init__(self) -> None:
@@ -142,21 +151,20 @@ class State:
         self.lock = threading.RLock()  # a copy has its own
 
     def snapshot(self) -> State:
-        """The state as it is at this moment, whatever becomes of this one."""
+        """The state as it is at this moment, whatever becomes of this one.
+
+        Records of the tasks that are being learned may change. All others are replaced, if ever: with
+        hundreds of tasks, to copy every record would take longer than a short epoch.
+        """
         with self.lock:
             still = copy.copy(self)
             still.generator = torch.Generator()
             still.generator.set_state(self.generator.get_state())
             still.records, still.pending = dict(self.records), dict(self.pending)
             if self.progress is not None:
-                still.records |= {name: copy.copy(self.records[name]) for name in self._learning()}
+                still.records |= {name: copy.copy(self.records[name]) for name in self.progress.tasks}
                 still.progress = replace(self.progress, moments=dict(self.progress.moments))
             return still
-
-    def _learning(self) -> list[str]:
-        """The tasks whose records may change. All others are replaced, if ever: with hundreds of tasks, to
-        copy every record would take longer than a short epoch."""
-        return [] if self.progress is None else [*self.progress.tasks, *self.past_moments]
 
     def restore(self, snapshot: State) -> None:
         """Puts everything back to what it was."""
@@ -193,7 +201,7 @@ class State:
         self.past_moments = common.past_moments
         for name, params in common.past.items():
             record = self.records[name]
-            record.params = params._replace(structure=record.params.structure)
+            self.records[name] = replace(record, params=params._replace(structure=record.params.structure))
 
     def take(self, update: Update, epoch: int) -> None:
         """Takes over what training changed, up to this epoch of the task."""
@@ -210,11 +218,13 @@ class State:
                 self.shared_moments = self.shared_moments | {role: moments}
         for name, groups in update.tasks.items():
             record = self.records[name]
-            record.params = record.params._replace(**{role: params for role, (params, _) in groups.items()})
+            own = record.params._replace(**{role: params for role, (params, _) in groups.items()})
             changed = {role: moments for role, (_, moments) in groups.items()}
             if name in self.past_moments:
+                self.records[name] = replace(record, params=own)
                 self.past_moments = self.past_moments | {name: self.past_moments[name] | changed}
             else:
+                record.params = own
                 progress.moments[name] = progress.moments[name] | changed
         self.steps += update.steps
         sums = {name: progress.counts.get(name, 0.0) + count for name, count in update.counts.items()}
@@ -271,7 +281,8 @@ class State:
     @contextmanager
     def _restored_after_errors(self) -> Iterator[None]:
         """Tensors in the state are replaced, never written into; so shallow copies are enough."""
-        changing = (self, *(self.records[name] for name in self._learning()))
+        learning = [] if self.progress is None else self.progress.tasks
+        changing = (self, *(self.records[name] for name in learning))
         kept: list[tuple[Any, Any]] = [(x, dict(vars(x))) for x in changing]
         inner: list[tuple[Any, Any]] = [(d, dict(d)) for d in (self.records, self.pending)]
         if self.progress is not None:

@@ -192,7 +192,7 @@ class Density(Inference):
         return {
             "mean": mean,
             "weight": counts.double() / n,
-            "covariance": covariance + _floor(covariance.diagonal()).diag(),
+            "covariance": covariance + _floor(covariance.diagonal(), z.square().mean(0)).diag(),
             "count": torch.tensor(n),
         }
 
@@ -241,11 +241,12 @@ def _pooled(noted: Sequence[Tensors]) -> Tensor:
     return torch.tensordot(counts / counts.sum(), torch.stack([one["covariance"] for one in noted]), 1)
 
 
-def _floor(variances: Tensor) -> Tensor:
+def _floor(variances: Tensor, squares: Tensor) -> Tensor:
     """What is added to variances (d,), so that none is 0: an input that never varied in training may vary a
-    little later."""
-    usual = variances.mean() + 1e-12
-    return torch.where(variances < 1e-6 * usual, 1e-3 * usual, 1e-6 * variances)
+    little later. squares: the mean square of each, to tell rounding from small units."""
+    varies = variances > 1e-12 * squares
+    usual = variances[varies].median() if bool(varies.any()) else variances.new_tensor(1e-9)
+    return torch.where(varies, 1e-6 * variances, 1e-3 * usual)
 
 
 @functools.lru_cache(maxsize=8)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from piaget.data.arrays import as_labels, as_tensor
 from piaget.data.columns import is_table
+from piaget.data.plain import is_number, plain, shown
 from piaget.errors import DataError, PiagetError, SettingError, TaskError
 from piaget.knowledge import noting
 from piaget.knowledge.state import State, TaskRecord
@@ -20,6 +21,7 @@ from piaget.method import objective
 from piaget.method.settings import Settings
 from piaget.scoring.scores import TaskNetwork
 
+TIE = 1e-9  # relative difference of scores that are the same
 FALSE_ALARM = 0.05  # the share of a known task's inputs that may be taken for those of none
 
 
@@ -87,12 +89,9 @@ class Recognition:
         """Of which tasks the inputs x (n, *shape) are; together: all are of one."""
         if not isinstance(together, bool):
             raise SettingError(f"together={together!r}; expected True or False")
-        if (
-            isinstance(false_alarm, bool)
-            or not isinstance(false_alarm, int | float)
-            or not 0 <= false_alarm < 1
-        ):
-            raise SettingError(f"false_alarm={false_alarm!r}; expected a share, at least 0 and below 1")
+        false_alarm = plain(false_alarm)
+        if not is_number(false_alarm) or not 0 <= false_alarm < 1:
+            raise SettingError(f"false_alarm={shown(false_alarm)}; expected a share, at least 0 and below 1")
         return self._infer(self.scores(x), together, false_alarm)
 
     def infer_each(self, x: Any, together: bool) -> list[str | None]:
@@ -144,24 +143,30 @@ class Recognition:
         itself that score no higher. Of a task's own inputs, at most a share `a` has a p-value up to `a`."""
         p_values = torch.empty_like(scores)
         for column, held in enumerate(self._held):
-            below = torch.searchsorted(held, scores[:, column].contiguous(), right=True)
+            below = sum(_ranks(held, scores[:, column]))
             p_values[:, column] = (below + 1) / (len(held) + 1)
         return self._compared(scores), p_values.masked_fill(scores == -math.inf, 0.0)
 
     def of_groups(self, scores: Tensor) -> tuple[Tensor, Tensor]:
         """The same of groups (g, n, tasks) of n inputs of one task each: (g, tasks) both.
 
-        A mean score of n inputs is nearly normal, around the mean of m held-out ones, with the variance
-        s^2 (1/n + 1/m).
+        P-values are those of the rank-sum test of Mann and Whitney, which holds whatever the distribution of
+        scores: of all pairs of one of the n inputs and one of m held-out ones, in how many is the input's
+        score the higher one? Of a known task's inputs, in nearly normally many, around n m / 2, with the
+        variance n m (n + m + 1) / 12.
         """
         n = scores.shape[1]
         if n == 1:
             return self.of_each(scores[:, 0])
-        means, p_values = scores.mean(1), torch.empty(len(scores), len(self.tasks), dtype=torch.float64)
+        p_values = torch.empty(len(scores), len(self.tasks), dtype=torch.float64)
         for column, held in enumerate(self._held):
-            error = _spread(held) * math.sqrt(1 / n + 1 / len(held))
-            p_values[:, column] = torch.special.ndtr((means[:, column] - held.mean()) / error)
-        return self._compared(scores).mean(1), p_values
+            pairs = n * len(held)
+            lower, ties = _ranks(held, scores[:, :, column])
+            higher = (lower + ties / 2).sum(1)
+            deviation = math.sqrt(pairs * (n + len(held) + 1) / 12)
+            p_values[:, column] = torch.special.ndtr((higher + 0.5 - pairs / 2) / deviation)
+        impossible = (scores == -math.inf).any(1)
+        return self._compared(scores).mean(1), p_values.masked_fill(impossible, 0.0)
 
     def answered(self, scores: Tensor, p_values: Tensor, false_alarm: float) -> Inferred:
         """The likeliest of the tasks that do not refuse an input."""
@@ -184,7 +189,16 @@ class Recognition:
         if self.settings.inference.comparable:
             return scores
         means = torch.stack([held.mean() for held in self._held])
-        return (scores - means) / torch.tensor([_spread(held) for held in self._held])
+        spreads = torch.tensor([_spread(held) for held in self._held], dtype=torch.float64)
+        return (scores - means) / spreads
+
+
+def _ranks(held: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
+    """How many of the held-out scores are lower than each of these, and how many are the same: up to
+    rounding, which depends on how many inputs are computed together."""
+    near = TIE * (1 + scores.abs())
+    least, most = (torch.searchsorted(held, edge.contiguous()) for edge in (scores - near, scores + near))
+    return least.double(), (most - least).double()
 
 
 def _spread(held: Tensor) -> float:
