@@ -434,7 +434,7 @@ def test_damaged_notes_are_refused(tmp_path):
         piaget.Learner.load(tmp_path)
 
 
-# --- what scores do not depend on -----------------------------------------------------------------------------
+# --- what scores do not depend on ---------------------------------------------------------------------------
 
 
 def pictures(name: str, level: int, brightest: int | None = None) -> piaget.Task:

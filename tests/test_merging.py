@@ -229,15 +229,16 @@ def test_components_of_merged_gated_learners_can_be_merged_into_each_other():
         torch.testing.assert_close(merged["bias"].sort().values, torch.tensor([[0.1, 0.3]]))
 
 
-# --- tasks that go on learning --------------------------------------------------------------------------------
+# --- tasks that go on learning ------------------------------------------------------------------------------
 
 
 def test_learners_whose_past_tasks_go_on_learning():
     of_a, of_b = tasks_of("a", {}), tasks_of("b", {})
     settings = {name: value for name, value in SMALL.items() if name != "epochs"}
+    settings["algorithm"] = piaget.Algorithm(piaget.Joint(4, past=True))
 
     def made(tasks, seed):
-        learner = piaget.Learner(**settings, algorithm=piaget.Algorithm(piaget.Joint(4, past=True)), seed=seed)
+        learner = piaget.Learner(**settings, seed=seed)
         for task in tasks:
             learner.learn(task)
         return learner
