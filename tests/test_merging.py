@@ -264,7 +264,7 @@ def test_a_card_names_all_origins(tmp_path):
         c.learn(task)
     both = piaget.merge(piaget.merge(b, a), c)
     both.save(tmp_path / "both")
-    piaget.load(tmp_path / "both").export_components(tmp_path / "all")
+    piaget.Learner.load(tmp_path / "both").export_components(tmp_path / "all")
     card = library.read_card(tmp_path / "all").trained
     assert (card.seed, card.started_from) == (2, None)
     assert [(one.seed, one.started_from) for one in card.merged] == [(1, None), (3, digest)]
