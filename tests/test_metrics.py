@@ -122,7 +122,7 @@ def test_forgetting_ratio_of_each_task():
 def test_forgetting_ratio_where_nothing_is_right():
     result = metrics.forgetting_ratio(table(*scores("r", "a", a=0.0, b=0.5), *scores("r", "b", a=0.0, b=0.0)))
     assert result["ratio"][0] == 1.0
-    assert math.isnan(result["ratio"][1])
+    assert result["ratio"][1] == math.inf  # forgotten completely
 
 
 def test_forward_transfer_is_against_the_same_task_of_the_baseline():

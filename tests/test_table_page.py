@@ -234,7 +234,7 @@ def test_the_same_runs_give_the_same_page(runs, tmp_path, monkeypatch):
         def today(cls):
             return cls(2026, 1, 1)
 
-    monkeypatch.setattr("piaget.report.table_describe.datetime.date", Day)
+    monkeypatch.setattr("piaget.report.wording.datetime.date", Day)
     pages = []
     for name in ("one", "two"):
         report([runs / "length"], tmp_path / name, title="t", command="c")
@@ -243,6 +243,7 @@ def test_the_same_runs_give_the_same_page(runs, tmp_path, monkeypatch):
     assert pages[0] == pages[1]
     assert "the paper" not in (tmp_path / "one" / "report.html").read_text().lower()
     assert {path.name for path in pages[0]} == {
+        ".files.txt",
         "report.html",
         "tables.md",
         *(f"{name}.{end}" for name in ("models", "groups", "classes") for end in ("md", "csv", "tex")),

@@ -28,6 +28,7 @@ SHORT = {
     "no-components": "NC",
     "no-components-frozen": "NC\nfrozen",
     "alone": "alone",
+    "recommended": "rec.",
 }
 PLACES = 10  # tasks of a stream in the figure of forgetting, as in the paper
 
@@ -80,11 +81,10 @@ def _bars(
 ) -> list[str]:
     """Draws one panel; returns the algorithms that are in it."""
     shown = []
-    for algorithm in ALGORITHMS:
+    for algorithm in SHORT:
         groups = _groups(selection, structure, base, algorithm)
         if all(stream in groups for stream in streams):
             shown.append(algorithm)
-    shown.sort(key=list(SHORT).index)
     for i, (name, gained) in enumerate(values.items()):
         numbers = []
         for algorithm in shown:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
 from piaget.lab.final_table import escaped, mean_and_error
@@ -234,12 +235,10 @@ def _outcome(claim: Claim, found: Finding) -> tuple[str, str]:
     """Effect sizes: median over comparisons, and the range; which comparisons say what."""
     if not found.comparisons:
         return "", ""
-    means, effects = (
-        sorted(values) for values in zip(*((c.mean, c.effect) for c in found.comparisons), strict=True)
-    )
-    middle, digits = len(means) // 2, 3 if "ratio" in claim.unit else 1
-    ours = f"{means[middle]:+.{digits}f} ({means[0]:+.{digits}f} to {means[-1]:+.{digits}f}) {claim.unit}; "
-    ours += f"d {effects[middle]:+.1f}"
+    means, digits = [one.mean for one in found.comparisons], 3 if "ratio" in claim.unit else 1
+    middle, least, most = (f"{end(means):+.{digits}f}" for end in (statistics.median, min, max))
+    effect = statistics.median(one.effect for one in found.comparisons)
+    ours = f"{middle} ({least} to {most}) {claim.unit}; d {effect:+.1f}"
     told = [f"{len(found.supporting)} of {len(found.comparisons)} for it"]
     told += [f"against: {_listed(found.against)}"] if found.against else []
     told += [f"not told apart: {_listed(found.undecided)}"] if found.undecided else []

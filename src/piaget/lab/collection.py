@@ -27,6 +27,7 @@ from piaget.errors import LoadError, SettingError
 from piaget.files import read_described, write_atomically, write_json
 from piaget.lab.essence import essential, shortened
 from piaget.lab.folder import CONFIGURATION, DIVERGED, DONE, RunFolder
+from piaget.lab.locks import only_one
 from piaget.lab.row_file import Extent, csv_text
 from piaget.scoring.rows import Row
 
@@ -136,6 +137,16 @@ class CollectedRun:
         settings = {n: value for n, value in configuration["settings"].items() if n not in IRRELEVANT}
         return _text([self.method, configuration | {"settings": settings}])
 
+    def tells_less_than(self, other: CollectedRun) -> str | None:
+        """Why it should not take the place of another one, if so."""
+        if self.status != DONE and other.status == DONE:
+            return "it diverged, and the one that is there did not"
+        if self.setup["reduced"] and not other.setup["reduced"]:
+            return "it is of reduced data, and the one that is there is not"
+        if self.configuration["every"] is None and other.configuration["every"] is not None:
+            return "it has no learning curves, and the one that is there has"
+        return None
+
 
 @dataclass(frozen=True)
 class Collection:
@@ -216,10 +227,16 @@ class Added:
 
 
 def add(runs: Iterable[RunFolder], to: Path, reduced: str | None = None) -> Added:
-    """Adds runs that have ended to the collection in a folder, or puts them in the place of the same ones.
+    """Adds runs that have ended to the collection in a folder, or puts them in the place of the same ones,
+    unless they tell less.
 
     reduced: in what their data is less than the paper's.
     """
+    with only_one([to]):
+        return _add(runs, to, reduced)
+
+
+def _add(runs: Iterable[RunFolder], to: Path, reduced: str | None) -> Added:
     added = Added()
     by_stream: dict[str, dict[str, tuple[CollectedRun, Lines]]] = {}
     for folder in runs:
@@ -229,10 +246,19 @@ def add(runs: Iterable[RunFolder], to: Path, reduced: str | None = None) -> Adde
             run, lines = _collected(folder, to, reduced)
         except LoadError as error:
             added.left_out.append(str(error))
+            continue
+        of_stream = by_stream.setdefault(run.stream, {})
+        if run.identity in of_stream:
+            added.left_out.append(f"{folder.path} is the same run as another one of these folders")
         else:
-            by_stream.setdefault(run.stream, {})[run.identity] = run, lines
+            of_stream[run.identity] = run, lines
     for stream, here in by_stream.items():
         there = _there(stream, to)
+        for identity in here.keys() & there.keys():
+            run = here[identity][0]
+            if why := run.tells_less_than(there[identity][0]):
+                added.left_out.append(f"{run.stream}: {run.method}, seed {run.seed}: {why}")
+                del here[identity]
         known = [there.get(identity) for identity in here]
         added.new += known.count(None)
         added.same += sum(there.get(identity) == one for identity, one in here.items())
@@ -263,7 +289,7 @@ def _collected(folder: RunFolder, to: Path, reduced: str | None) -> tuple[Collec
     rows, noted = list(folder.rows()), folder.description
     if not rows:
         raise LoadError(f"{folder.path} has no scores")
-    stream, learner, data = rows[0]["stream"], noted.get("learner") or {}, noted.get("data")
+    stream, learner = rows[0]["stream"], noted.get("learner") or {}
     setup = {
         "method": rows[0]["method"],
         "reduced": reduced,
@@ -274,7 +300,7 @@ def _collected(folder: RunFolder, to: Path, reduced: str | None) -> tuple[Collec
         "seed": folder.seed,
         "status": folder.status,
         "error": noted.get("error"),
-        "data": None if data is None else hashlib.sha256(json.dumps(data).encode()).hexdigest()[:16],
+        "data": data_mark(noted.get("data")),
         "seconds": noted.get("seconds"),
         "together": len(folder.together),
         "steps": noted.get("steps"),
@@ -283,6 +309,13 @@ def _collected(folder: RunFolder, to: Path, reduced: str | None) -> tuple[Collec
     software = {name: noted.get(name) for name in _SOFTWARE}
     lines = tuple(_as_texts(row) for row in essential(rows))
     return CollectedRun(folder_of(stream, to), stream, setup, software, of_run), lines
+
+
+def data_mark(fingerprints: Any) -> str | None:
+    """A hash of all that tells what a run has learned from, by which runs on the same data are known."""
+    if fingerprints is None:
+        return None
+    return hashlib.sha256(json.dumps(fingerprints).encode()).hexdigest()[:16]
 
 
 def _as_texts(row: Row) -> tuple[str, ...]:

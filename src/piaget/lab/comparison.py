@@ -38,7 +38,6 @@ def compare(
     data_dir: str | os.PathLike[str] | None = None,
     workers: int | None = None,
     cohort: int | None = None,
-    on_event: Callable[[Event], None] | None = None,
 ) -> list[dict[str, Any]]:
     """Trains every method on every stream with every seed; the table of final performance, a row a method.
 
@@ -84,7 +83,7 @@ def compare(
     with _one_thread():
         check_jobs(jobs, collector.trusted)
         executor = collector.executor(workers)
-        failed = run_jobs(jobs, Path(out), executor, on_event or _ignore, cohort, collector.trusted)
+        failed = run_jobs(jobs, Path(out), executor, _ignore, cohort, collector.trusted)
     tables = write_tables(jobs, Path(out))
     if failed:
         job, trace = next(iter(failed.items()))

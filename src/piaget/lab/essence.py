@@ -26,12 +26,12 @@ Moment = tuple[str, int]  # task that was learned, epoch
 def essential(rows: Sequence[Row]) -> list[Row]:
     """The rows that are kept, in their order: of every task its first, best and final score (first: right
     after it was learned), so that final performance and forgetting are exact; further scores such as the
-    loss likewise; other scores, for learning curves, as many as `MOST` allows; all about components; other
-    numbers as they were at the end of each task.
+    loss likewise; the first look at each task while it is learned; other scores, for learning curves, as many
+    as `MOST` allows; all about components; other numbers as they were at the end of each task.
     """
     tests = [i for i, row in enumerate(rows) if row["split"] == "test" and row["stage"] not in WHOLE]
     scores = [i for i in tests if rows[i]["metric"] in SCORES]
-    kept = {*_thinned(rows, scores), *_extremes(rows, tests)}
+    kept = {*_thinned(rows, scores), *_extremes(rows, tests), *_first_looks(rows, scores)}
     last: dict[tuple[object, ...], int] = {}
     for i, row in enumerate(rows):
         if row["stage"] in WHOLE:
@@ -80,6 +80,12 @@ def _spread(moments: Sequence[Moment], sizes: dict[Moment, int], most: int) -> s
     if count < 2:
         return set(moments[-1:]) if count else set()
     return {moments[round(i * (len(moments) - 1) / (count - 1))] for i in range(count)}
+
+
+def _first_looks(rows: Sequence[Row], scores: Sequence[int]) -> list[int]:
+    """The first score of each task that there is while it is learned itself."""
+    own = [i for i in scores if rows[i]["trained"] == rows[i]["evaluated"]]
+    return list({rows[i]["evaluated"]: i for i in reversed(own)}.values())
 
 
 def _extremes(rows: Sequence[Row], tests: Sequence[int]) -> set[int]:

@@ -226,7 +226,7 @@ def _upgraded(description: dict[str, Any]) -> dict[str, Any]:
     now = upgraded_algorithm(algorithm, learner.get("adaptation"))
     if now != algorithm:
         description = description | {"learner": learner | {"algorithm": now}}
-    older = now != algorithm or not learner
+    older = now != algorithm or "learner" not in description  # None: it failed before it began
     stores = configuration["adaptation"] not in ("nft", "ewc", "fm")
     if older and stores and configuration["algorithm"] == "no-components":
         renamed = configuration | {"algorithm": "no-components-frozen"}

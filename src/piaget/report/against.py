@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from piaget.lab.final_table import mean_and_error
 from piaget.report.contents import Contents
 from piaget.report.forms import Cell, Table, number
@@ -50,6 +52,8 @@ def _verdict(ours: list[float], theirs: list[float]) -> str:
     if min(len(ours), len(theirs)) < ENOUGH:
         return "too few seeds"
     (mean, error), (other, other_error) = mean_and_error(ours), mean_and_error(theirs)
+    if not math.isfinite(mean) or not math.isfinite(other):
+        return "diverged"
     certain = error == other_error == 0  # then no test is defined
     p = float(mean == other) if certain else welch(mean, error, len(ours), other, other_error, len(theirs))
     if not p < LEVEL:

@@ -177,12 +177,14 @@ def later_tasks(selection: Selection) -> Iterator[Comparison]:
     def slope(contents: Contents) -> pd.Series:
         lines = metrics.scores(contents.rows)
         own = lines[(lines["trained"] == lines["evaluated"])]
-        looks = own.groupby(["run", "evaluated"], sort=False)["value"].agg(["first", "size"]).reset_index()
-        looks = looks[looks["size"] > 1]  # evaluated while it was learned
+        looks = own.groupby(["run", "evaluated"], sort=False).agg(
+            first=("value", "first"), size=("value", "size"), epoch=("epoch", "first")
+        )
+        looks = looks[looks["size"] > 1].reset_index()  # evaluated while it was learned
         slopes = {}
         for run, tasks in looks.groupby("run"):
             later = tasks.iloc[1:]  # the first is one of the initial ones, which are learned together
-            if len(later) >= 3:
+            if len(later) >= 3 and later["epoch"].nunique() == 1:  # others do not compare
                 slopes[run] = linear_regression(range(len(later)), later["first"]).slope
         return pd.Series(slopes, dtype=float)
 

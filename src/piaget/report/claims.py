@@ -11,6 +11,7 @@ from scipy import stats
 
 from piaget.lab.final_table import mean_and_error
 from piaget.paper.names import ALGORITHMS, base_name
+from piaget.report.groups import other_data
 from piaget.report.selection import Changes, Measure, Selection, components, final, forward
 from piaget.report.statistics import LEAST, LEVEL, holm
 
@@ -27,6 +28,7 @@ class Comparison:
     what: str  # for people: "mnist: ER Compositional against Joint"
     values: tuple[float, ...]
     reduced: str = ""  # why it is of less than the paper's experiment
+    of: str = "scores"  # what is compared: numbers of one thing have a common mean
 
     @property
     def mean(self) -> float:
@@ -60,11 +62,14 @@ class Finding:
     @property
     def verdict(self) -> str:
         """It holds if the numbers are above 0 on average, significantly so in at least one comparison, and
-        in none significantly below 0."""
+        in none significantly below 0; where scores and numbers of components are compared, both are."""
         if not self.comparisons:
             return UNTESTED
-        above = statistics.fmean(one.mean for one in self.comparisons) > 0
-        return HOLDS if above and self.supporting and not self.against else FAILS
+        for thing in {one.of for one in self.comparisons}:
+            means = [one.mean for one in self.comparisons if one.of == thing]
+            if statistics.fmean(means) <= 0 or thing not in {one.of for one in self.supporting}:
+                return FAILS
+        return FAILS if self.against else HOLDS
 
     @property
     def supporting(self) -> list[Comparison]:
@@ -146,16 +151,18 @@ def difference(
     if first is None or second is None or first.group.first.work != second.group.first.work:
         return
     one, two = (each.values(selection.contents, measure, unit) for each in (first, second))
+    apart = other_data(first.group, second.group)
     fewer = fewer or (measure in (final, forward) and not first.group.higher_is_better)
     sign = -1.0 if fewer else 1.0
-    values = [sign * (one[seed] - two[seed]) for seed in sorted(one.keys() & two.keys())]
+    values = [sign * (one[seed] - two[seed]) for seed in sorted((one.keys() & two.keys()) - apart)]
     labels = [side.full_label for side in (ours, theirs)]
     if ours.base == theirs.base:
         labels[1] = theirs.label
     if ours.structure != theirs.structure:
         labels = [f"{label} ({side.structure})" for label, side in zip(labels, (ours, theirs), strict=True)]
     what = f"{stream}: {' against '.join(labels)}" + (", components" if measure is components else "")
-    yield Comparison(what, tuple(filter(math.isfinite, values)), first.reduced or second.reduced)
+    of = "components" if measure is components else "scores"
+    yield Comparison(what, tuple(filter(math.isfinite, values)), first.reduced or second.reduced, of)
 
 
 def all_pairs(
@@ -197,4 +204,5 @@ def beyond(
     values = chosen.values(selection.contents, measure, unit)
     sign = -1.0 if below else 1.0
     what = f"{stream}: {side.full_label}"
-    yield Comparison(what, tuple(sign * (values[seed] - bound) for seed in sorted(values)), chosen.reduced)
+    apart = [sign * (values[seed] - bound) for seed in sorted(values)]
+    yield Comparison(what, tuple(filter(math.isfinite, apart)), chosen.reduced)

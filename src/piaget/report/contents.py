@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from piaget.report import metrics
-from piaget.report.groups import Group, group
+from piaget.report.groups import Group, group, other_data, same_data as _same
 from piaget.report.lives import Life, lives
 from piaget.report.reading import ReportedRun, Results
 from piaget.report.statistics import Tested, holm, paired
@@ -58,6 +58,15 @@ class Contents:
         """The groups that have runs to be counted."""
         return [group for group in self.groups if group.counted]
 
+    def first_on(self, stream: str) -> Group:
+        """One of the groups on a stream, counted or not, to tell what its scores are."""
+        return next(group for group in self.groups if group.stream == stream)
+
+    @cached_property
+    def counted_streams(self) -> list[str]:
+        """Those with runs to be counted."""
+        return list(dict.fromkeys(group.stream for group in self.counted))
+
     def on(self, stream: str) -> list[Group]:
         """Those of them on a stream."""
         return [group for group in self.counted if group.stream == stream]
@@ -86,11 +95,21 @@ class Contents:
     @cached_property
     def references(self) -> dict[str, str]:
         """{run: the run of no-components NFT on the same data, with the same seed and epochs}, where there
-        is one."""
+        is one: that with most of the run's own settings, and no other ones."""
         counted = [run for group in self.groups for run in group.counted]
-        work = {run.name: (*run.work, run.seed) for run in counted}
-        known = {work[run.name]: run.name for run in counted if run.method == REFERENCE}
-        return {name: known[same] for name, same in work.items() if same in known}
+        known: dict[Any, list[ReportedRun]] = {}
+        for run in counted:
+            if run.method == REFERENCE:
+                known.setdefault((*run.work, run.seed), []).append(run)
+        found = {}
+        for run in counted:
+            there = known.get((*run.work, run.seed), [])
+            alike = [one for one in there if one.changes.items() <= run.changes.items() and _same(one, run)]
+            most = max((len(one.changes) for one in alike), default=0)
+            nearest = [one.name for one in alike if len(one.changes) == most]
+            if len(nearest) == 1:  # else nobody knows which
+                found[run.name] = nearest[0]
+        return found
 
     def gains(self, values: pd.Series) -> pd.Series:
         """Relative to the final performance of the reference, in percent."""
@@ -105,7 +124,15 @@ class Contents:
             tests = []
             for ours, theirs in itertools.combinations(self.on(stream), 2):
                 if ours.first.work == theirs.first.work:
-                    test = paired(ours.of(self.final, ours.unit), theirs.of(self.final, theirs.unit))
+                    apart = other_data(ours, theirs)
+                    if apart:
+                        seeds = ", ".join(map(str, sorted(apart)))
+                        pair = f"{stream}: {ours.label} and {theirs.label}"
+                        told = f"{pair} learned from different data with seeds {seeds}: not compared"
+                        self.results.notes.append(told)
+                    mine = ours.of(self.final, ours.unit)
+                    mine = {seed: value for seed, value in mine.items() if seed not in apart}
+                    test = paired(mine, theirs.of(self.final, theirs.unit))
                     tests += [(ours, theirs, test)] if test else []
             corrected = holm([test.t_test for _, _, test in tests])
             for (ours, theirs, test), p in zip(tests, corrected, strict=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import os
 import re
 from collections.abc import Sequence
@@ -28,6 +27,7 @@ from piaget.report.lives import Life
 from piaget.report.reading import ReportedRun
 from piaget.report.statistics import LEVEL, spread
 from piaget.report.tables import cost_cells
+from piaget.report.wording import today
 from piaget.scoring.rows import FURTHER, IN_TENS, LOWER_IS_BETTER, MAJORITY, TASK_INFERRED
 
 POINTS = 300  # of a learning curve, at most
@@ -51,7 +51,7 @@ class Describer:
         )
         return data.ReportData(
             title=title,
-            date=_today().isoformat(),
+            date=today().isoformat(),
             version=piaget.__version__,
             command=command,
             notes=list(contents.results.notes),
@@ -79,7 +79,7 @@ class Describer:
         return stream, self.methods.index((group.method, group.label))
 
     def stream(self, name: str) -> data.StreamData:
-        group = self.contents.on(name)[0]
+        group = self.contents.first_on(name)
         return data.StreamData(
             name=name,
             metric=group.metric,
@@ -276,14 +276,6 @@ class Describer:
             stream=[stream for stream, _ in about],
             method=[method for _, method in about],
         )
-
-
-def _today() -> datetime.date:
-    """Or the day that is given for files that are to come out the same on any day (SOURCE_DATE_EPOCH)."""
-    given = os.environ.get("SOURCE_DATE_EPOCH", "")
-    if not given.isdecimal():
-        return datetime.date.today()
-    return datetime.datetime.fromtimestamp(int(given), datetime.UTC).date()
 
 
 def _life(life: Life) -> data.LifeData:

@@ -33,7 +33,7 @@ POINTS = 300  # of such a mean
 def bars(contents: Contents) -> Figures:
     """Forward and final performance of each stream, and gains over no-components NFT, as in the paper."""
     numbers = {"forward": contents.forward, "final": contents.final}
-    for stream in contents.streams:
+    for stream in contents.counted_streams:
         groups = contents.on(stream)
         bars = {
             name: [group.summary(values, group.unit) for group in groups] for name, values in numbers.items()
@@ -89,7 +89,7 @@ def _bars(labels: Sequence[str], bars: dict[str, list[tuple[float, float]]], tit
 def ratios(contents: Contents) -> Figures:
     """Forgetting ratios against the place of a task."""
     ratios = contents.compute(metrics.forgetting_ratio)
-    for stream in contents.streams:
+    for stream in contents.counted_streams:
         groups = contents.on(stream)
         by_base: dict[str, list[Group]] = {}
         for group in groups:
@@ -108,7 +108,7 @@ def ratios(contents: Contents) -> Figures:
 
 def against(contents: Contents, option: str, label: str) -> Figures:
     """Final performance against a setting that runs differ in."""
-    for stream in contents.streams:
+    for stream in contents.counted_streams:
         groups = contents.on(stream)
         lines: dict[str, list[tuple[float, Group]]] = {}
         for group in groups:
@@ -164,7 +164,7 @@ def _without(group: Group, option: str) -> str:
 
 def curves(contents: Contents) -> Figures:
     """Learning curves of all tasks."""
-    for stream in contents.streams:
+    for stream in contents.counted_streams:
         groups = contents.on(stream)
         figure, axes = grid(len(groups), 4, 1.7)
         for axis, group in zip(axes, groups, strict=True):
@@ -196,7 +196,7 @@ def _all_tasks(axis: Axes, curves: pd.DataFrame) -> None:
 
 def transfer(contents: Contents) -> Figures:
     """The transfer matrix: task trained x task evaluated."""
-    for stream in contents.streams:
+    for stream in contents.counted_streams:
         groups = contents.on(stream)
         matrices = [contents.mean_after(group) for group in groups]
         figure, axes = grid(len(groups), 4, 1.8)

@@ -16,7 +16,7 @@ import pandas as pd
 from piaget.report import metrics
 from piaget.report.contents import Contents
 from piaget.report.groups import Group
-from piaget.report.statistics import LEAST, LEVEL, Tested, detectable, least_signed_rank, tested, verdict
+from piaget.report.statistics import LEAST, LEVEL, Tested, detectable, least_signed_rank, tested
 from piaget.report.wording import amount, counted, interval, listed, p_value, score, sentence
 
 GOOD, BAD, OPEN = "good", "bad", "open"  # how an answer reads: reassuring, a warning, not decided
@@ -178,7 +178,9 @@ class _Stream:
         if known is None:
             return []
         values = list(group.of(self.contents.final, group.unit).values())
-        word = verdict(values, known, group.first.trials, group.higher_is_better, group.digits)
+        word = group.judged(values, known, group.first.trials, group.higher_is_better, group.digits)
+        if word not in ("matches", "better", "worse"):
+            word = f"not compared ({word})"
         return [f"The paper has {score(group, *known)} for it: {word}."]
 
     # --- is anything forgotten? ---

@@ -44,8 +44,8 @@ class Table:
 
 def number(value: float, error: float = math.nan, digits: int = 1) -> Cell:
     """97.6 ± 0.2; nothing, if there is no number."""
-    if math.isnan(value):
-        return Cell()
+    if not math.isfinite(value):
+        return Cell() if math.isnan(value) else Cell("∞" if value > 0 else "-∞")
     text = f"{value:,.{digits}f}" if digits == 0 else f"{value:.{digits}f}"
     if math.isnan(error):
         return Cell(text, value)

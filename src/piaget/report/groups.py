@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -11,6 +11,7 @@ from piaget.lab.final_table import DIGITS, mean_and_error
 from piaget.paper.names import ALGORITHMS, UNITS, base_name
 from piaget.report import metrics
 from piaget.report.reading import ReportedRun, Results
+from piaget.report.statistics import verdict
 from piaget.scoring.rows import LOWER_IS_BETTER
 
 Key = tuple[str, str, str, str]  # stream, method, what is not the paper's, data
@@ -61,9 +62,35 @@ class Group:
         """{seed: value}, from a number for each run; a run without one is left out."""
         return {run.seed: float(values[run.name]) * unit for run in self.counted if run.name in values.index}
 
+    def judged(
+        self,
+        values: Sequence[float],
+        known: tuple[float, float] | None,
+        trials: int,
+        higher_is_better: bool,
+        digits: int = 1,
+    ) -> str:
+        """`verdict` beside the paper's number, unless runs are unfinished or lost."""
+        if lost := sum(run.diverged for run in self.runs):  # the others are a choice of the lucky ones
+            return f"{lost} of {len(self.runs)} diverged"
+        if not all(run.done for run in self.counted):
+            return "unfinished"
+        return verdict(values, known, trials, higher_is_better, digits)
+
     def summary(self, values: pd.Series, unit: float = 1.0) -> tuple[float, float]:
         """Mean and standard error over seeds."""
         return mean_and_error(list(self.of(values, unit).values()))
+
+
+def same_data(one: ReportedRun, other: ReportedRun) -> bool:
+    """Also in the data itself, as far as it is known of both? A table may have been edited since."""
+    return None in (one.data_mark, other.data_mark) or one.data_mark == other.data_mark
+
+
+def other_data(ours: Group, theirs: Group) -> set[int]:
+    """The seeds with which two methods have not learned from the same data, though it is called the same."""
+    by_seed = {run.seed: run for run in theirs.counted}
+    return {run.seed for run in ours.counted if run.seed in by_seed and not same_data(run, by_seed[run.seed])}
 
 
 def group(results: Results) -> list[Group]:

@@ -166,13 +166,13 @@ def _mean_gain(rows: pd.DataFrame, old: str, new: str) -> pd.Series:
 def forgetting_ratio(rows: pd.DataFrame) -> pd.DataFrame:
     """The paper's, for each task: a[i(j), j] / a[T, j]. 1: nothing is forgotten; above 1: something is.
 
-    For errors, a[T, j] / a[i(j), j], so that more than 1 is worse, too. Where both are 0, it is 1. Columns:
-    those of `by_task`, and `ratio`.
+    For errors, a[T, j] / a[i(j), j], so that more than 1 is worse, too. Where both are 0, it is 1; infinite,
+    if a task is forgotten completely. Columns: those of `by_task`, and `ratio`.
     """
     lines = by_task(rows)
     lower = lines["metric"].isin(LOWER_IS_BETTER)
     above, below = lines["first"].where(~lower, lines["final"]), lines["final"].where(~lower, lines["first"])
-    ratio = (above / below.where(below != 0)).where(~((above == 0) & (below == 0)), 1.0)
+    ratio = (above / below).where(~((above == 0) & (below == 0)), 1.0)
     return lines.assign(ratio=ratio)
 
 

@@ -20,6 +20,7 @@ from piaget.lab.collection import (
     IRRELEVANT,
     CollectedRun,
     collections_below,
+    data_mark,
     read_collection,
 )
 from piaget.lab.configuration import configure
@@ -135,7 +136,21 @@ class ReportedRun:
     def data(self) -> str:
         """What it learned from. (The stream of a table is only called as its file is.)"""
         chosen = self.configuration
-        return json.dumps([self.stream, chosen.get("table"), chosen["options"], self.reduced], sort_keys=True)
+        told = [self.stream, chosen.get("table"), chosen["options"], self.reduced, self._own_stream]
+        return json.dumps(told, sort_keys=True)
+
+    @property
+    def _own_stream(self) -> dict[str, str]:
+        """Where a stream of the user's own is from: rows only have the last part of its name."""
+        named = self.configuration.get("stream") or ""
+        return {"stream": named} if ":" in named else {}
+
+    @property
+    def data_mark(self) -> str | None:
+        """A hash of the data itself, where it is known."""
+        if isinstance(self.disk, CollectedRun):
+            return self.disk.noted["data"]
+        return data_mark(self.disk.description.get("data"))
 
     @property
     def work(self) -> tuple[str, int]:
@@ -145,7 +160,7 @@ class ReportedRun:
     @property
     def distinctions(self) -> dict[str, Any]:
         """What may tell it from other runs of its stream and method."""
-        return (self.configuration.get("table") or {}) | self.changes
+        return (self.configuration.get("table") or {}) | self._own_stream | self.changes
 
     @property
     def has_components(self) -> bool:
@@ -192,10 +207,12 @@ class ReportedRun:
         if table is None:
             return [str(self.configuration["stream"])]
         words = ["--table", str(table["table"])]
-        for name in ("group", "target", "kind", "split", "categorical", "ignore"):
-            value = table.get(name)
-            if value:
+        flags = ("group", "target", "kind", "split", "categorical", "ignore")
+        for name, value in table.items():
+            if name in flags and value:
                 words += [f"--{name}", *(value if isinstance(value, list) else [str(value)])]
+            elif name not in ("table", *flags):
+                words += ["--option", f"{name}={value}"]
         return words
 
 

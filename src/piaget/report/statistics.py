@@ -122,11 +122,11 @@ def detectable(seeds: int, tests: int = 1) -> float:
 
 
 def holm(values: Sequence[float]) -> list[float]:
-    """p-values corrected for their number (Holm's step-down method)."""
-    order = sorted(range(len(values)), key=lambda i: values[i])
-    corrected, least = [0.0] * len(values), 0.0
+    """p-values corrected for their number (Holm's step-down method); those that are no numbers stay so."""
+    order = sorted((i for i, p in enumerate(values) if not math.isnan(p)), key=lambda i: values[i])
+    corrected, least = [math.nan] * len(values), 0.0
     for place, i in enumerate(order):
-        least = max(least, min(1.0, (len(values) - place) * values[i]))
+        least = max(least, min(1.0, (len(order) - place) * values[i]))
         corrected[i] = least
     return corrected
 

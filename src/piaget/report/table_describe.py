@@ -3,7 +3,6 @@ what groups share, and what columns do, is as the learner is now, with all that 
 
 from __future__ import annotations
 
-import datetime
 import math
 import shlex
 from collections import Counter
@@ -21,6 +20,7 @@ from piaget.prior_learner import PriorLearner
 from piaget.report import table_data as data
 from piaget.report.reading import ReportedRun
 from piaget.report.table_map import map_of
+from piaget.report.wording import today
 from piaget.scoring.rows import ARRIVAL, BY_CLASS, EXPLAINED, LOWER_IS_BETTER, USUAL_SPREAD, USUALLY, Row
 from piaget.scoring.worth import NAMES, best_simple, is_it_worth_it, simple_scores
 from piaget.table_life import is_unusual
@@ -77,7 +77,7 @@ def report_data(
             run_data["name"] += f" ({run_data['folder']})"
     return data.OwnReportData(
         title=title,
-        date=datetime.date.today().isoformat(),
+        date=today().isoformat(),
         version=piaget.__version__,
         command=command,
         notes=[*notes, *left_out],

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from piaget.lab.final_table import DIGITS, mean_and_error
 from piaget.lab.progress import duration
+from piaget.paper.cells import TRIALS
 from piaget.paper.results import component_numbers
 from piaget.report import metrics
 from piaget.report.ablation import ablation
@@ -15,11 +16,10 @@ from piaget.report.claim_table import claims
 from piaget.report.contents import Contents
 from piaget.report.forms import Cell, Table, mark_best, number, share_of
 from piaget.report.inferred import confusion_table, inference_table
-from piaget.report.statistics import LEVEL, spread, verdict
+from piaget.report.statistics import LEVEL, spread
 from piaget.scoring.rows import FURTHER, MAJORITY
 
 MOST_KINDS, RATIOS = 5, 10  # kinds of tasks that have a table of their own; tasks in that of forgetting
-TRIALS = 10  # of the paper's other tables
 AGAINST_THE_PAPER = (
     " The verdict is Welch's two-sided test at 5 % against the paper's mean and standard error (10 trials; "
     "Objects: 50); with fewer than 5 seeds there is none. Only runs with the paper's settings are compared."
@@ -39,7 +39,7 @@ def _mark_best(table: Table, contents: Contents, columns: Mapping[int, bool | No
         blocks.setdefault(tuple(cell.text for cell in cells[:by]), []).append(row)
     for (stream, *_), rows in blocks.items():
         for column, higher in columns.items():
-            better = contents.on(stream)[0].higher_is_better if higher is None else higher
+            better = contents.first_on(stream).higher_is_better if higher is None else higher
             mark_best(table, column, better, rows)
 
 
@@ -64,7 +64,7 @@ def summary(contents: Contents) -> Table:
             )
         table.add(None, label, *cells)
     for column, stream in enumerate(contents.streams, 1):
-        mark_best(table, column, contents.on(stream)[0].higher_is_better, range(len(table.rows)))
+        mark_best(table, column, contents.first_on(stream).higher_is_better, range(len(table.rows)))
     return table
 
 
@@ -80,11 +80,7 @@ def performance(contents: Contents) -> Table:
     )
     for group in contents.counted:
         values, run = list(group.of(contents.final, group.unit).values()), group.first
-        judgement = verdict(values, run.paper, run.trials, group.higher_is_better, group.digits)
-        if not all(each.done for each in group.counted):
-            judgement = "unfinished"
-        if lost := sum(each.diverged for each in group.runs):  # the others are a choice of the lucky ones
-            judgement = f"{lost} of {len(group.runs)} diverged"
+        judgement = group.judged(values, run.paper, run.trials, group.higher_is_better, group.digits)
         final, theirs = number(*mean_and_error(values), group.digits), _reported(run.paper, group.digits)
         cells = number(len(values), digits=0), group.metric, final, theirs, judgement
         table.add(group.position, group.stream, group.label, *cells)
@@ -117,10 +113,10 @@ def subsets(contents: Contents) -> Table:
                     else None
                 )
                 values = list(group.of(of_kind, group.unit).values())
-                judgement = verdict(values, known, TRIALS, group.higher_is_better)
+                judgement = group.judged(values, known, TRIALS, group.higher_is_better) if known else ""
                 final, theirs = number(*mean_and_error(values), group.digits), _reported(known, group.digits)
                 table.add(group.position, stream, group.label, kind, final, theirs, judgement)
-            mark_best(table, 3, contents.on(stream)[0].higher_is_better, range(first, len(table.rows)))
+            mark_best(table, 3, contents.first_on(stream).higher_is_better, range(first, len(table.rows)))
     return table
 
 
@@ -205,7 +201,8 @@ def components(contents: Contents) -> Table:
         known = component_numbers()["components"].get(structure, {}).get(group.stream, {}).get(base)
         known = known if algorithm == "dynamic" and not group.variant else None
         values = list(group.of(contents.compute(metrics.components)).values())
-        judgement = verdict(values, known, TRIALS, True).replace("better", "more").replace("worse", "fewer")
+        judgement = group.judged(values, known, TRIALS, True) if known else ""
+        judgement = judgement.replace("better", "more").replace("worse", "fewer")
         cells = [number(*group.summary(counts)) for counts in (tried, kept)]
         learned = number(*mean_and_error(values))
         table.add(group.position, group.stream, group.label, learned, _reported(known), judgement, *cells)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 import math
+import os
 from collections.abc import Sequence
 
 from piaget.report.groups import Group
@@ -57,3 +59,11 @@ def _number(value: float, digits: int, signed: bool) -> str:
     if float(text) == 0:
         return text
     return (MINUS if value < 0 else "+" if signed else "") + text
+
+
+def today() -> datetime.date:
+    """Or the day that is given for files that are to come out the same on any day (SOURCE_DATE_EPOCH)."""
+    given = os.environ.get("SOURCE_DATE_EPOCH", "")
+    if not given.isdecimal():
+        return datetime.date.today()
+    return datetime.datetime.fromtimestamp(int(given), datetime.UTC).date()

@@ -28,6 +28,7 @@ from piaget.report.table_forms import own_tables
 from piaget.report.tables import tables
 
 Say = Callable[[str], None]
+LIST = ".files.txt"  # of what was written
 OWN_PAGE = "groups.html"  # about tables of one's own, where there are other runs, too
 
 
@@ -54,14 +55,14 @@ def report(
     own = _over_tables(results)
     described = report_data(own, results.notes, title=title, command=command)
     all_tables = own_tables(described)
-    for old in (*(out / "figures").glob("*.svg"), *(out / "figures").glob("*.pdf")):
-        old.unlink()  # of runs that may not be there any more
+    written = _Files(out)
     if len(own) == len(results.runs) and not others:
-        _write(out / "report.html", table_page(described).encode())
-        _write_tables(out, all_tables)
+        written.write("report.html", table_page(described).encode())
+        _write_tables(written, all_tables)
+        written.finish()
         return all_tables, described["notes"]
     if own:
-        _write(out / OWN_PAGE, table_page(described).encode())
+        written.write(OWN_PAGE, table_page(described).encode())
         results.notes.append(f"runs over tables of your own have a page for themselves, too: {OWN_PAGE}")
     contents = Contents(results)
     all_tables = tables(contents) + all_tables
@@ -71,16 +72,42 @@ def report(
             all_tables.append(compared)
         else:
             results.notes.append("--against: nothing was run there with the same settings as here")
-    _write_tables(out, all_tables)
+    _write_tables(written, all_tables)
     if drawn:
         say("drawing figures")
         for name, figure in itertools.chain(figures(contents), pixels.figures(contents.groups, data_dir)):
-            _save(figure, out / "figures" / _plain(name))
+            _save(figure, written, f"figures/{_plain(name)}")
     say("exploring components")
     explorers = explore(contents, data_dir, results.notes)
     data = Describer(contents, out).report(all_tables, explorers, title=title, command=command)
-    _write(out / "report.html", page(data).encode())
+    written.write("report.html", page(data).encode())
+    written.finish()
     return all_tables, results.notes
+
+
+class _Files:
+    """What a report writes into a folder, with a list of it: what the last report wrote and this one does not
+    is of runs that are not there any more, and is removed. All else in the folder is somebody else's."""
+
+    def __init__(self, out: Path) -> None:
+        self.out, self.names = out, set[str]()
+        try:
+            self.before = set((out / LIST).read_text(encoding="utf-8").splitlines())
+        except (OSError, UnicodeDecodeError):
+            self.before = set()
+
+    def write(self, name: str, content: bytes) -> None:
+        path = self.out / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, content)
+        self.names.add(name)
+
+    def finish(self) -> None:
+        for name in self.before - self.names:
+            # Whoever wrote the list: nothing elsewhere is removed.
+            if name == OWN_PAGE or re.fullmatch(r"(figures|tables)/[^/\\]+\.\w+", name):
+                (self.out / name).unlink(missing_ok=True)
+        self.write(LIST, "\n".join(sorted(self.names)).encode())
 
 
 def _over_tables(results: Results) -> list[ReportedRun]:
@@ -95,21 +122,21 @@ def _over_tables(results: Results) -> list[ReportedRun]:
     return found
 
 
-def _write_tables(out: Path, all_tables: Sequence[Table]) -> None:
+def _write_tables(written: _Files, all_tables: Sequence[Table]) -> None:
     for table in all_tables:
         for ending, form in FORMS.items():
-            _write(out / "tables" / f"{_plain(table.name)}.{ending}", form(table).encode())
-    _write(out / "tables.md", "\n".join(map(as_markdown, all_tables)).encode())
+            written.write(f"tables/{_plain(table.name)}.{ending}", form(table).encode())
+    written.write("tables.md", "\n".join(map(as_markdown, all_tables)).encode())
 
 
-def _save(figure: Figure, path: Path) -> None:
+def _save(figure: Figure, written: _Files, name: str) -> None:
     _lay_out(figure)
     for ending, date in (("svg", "Date"), ("pdf", "CreationDate")):
         file = io.BytesIO()
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Glyph .* missing from font")
             figure.savefig(file, format=ending, metadata={date: None})  # the same runs give the same files
-        _write(path.with_name(f"{path.name}.{ending}"), file.getvalue())
+        written.write(f"{name}.{ending}", file.getvalue())
 
 
 def _lay_out(figure: Figure) -> None:
@@ -125,11 +152,6 @@ def _lay_out(figure: Figure) -> None:
                 width, height = figure.get_size_inches()
                 figure.set_size_inches(1.5 * width, 1.5 * height)
     figure.set_layout_engine("none")
-
-
-def _write(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, content)
 
 
 def _plain(text: str) -> str:
