@@ -647,7 +647,7 @@ def no_training(monkeypatch) -> None:
 @pytest.fixture
 def no_figures(monkeypatch) -> None:
     """They are made, but not written: that takes seconds."""
-    monkeypatch.setattr("piaget.report.write._save", lambda figure, path: None)
+    monkeypatch.setattr("piaget.report.write._save", lambda *given: None)
 
 
 @fuzz(60)

@@ -13,6 +13,7 @@ import torch
 import piaget
 from piaget import prior
 from piaget.errors import DataNote, LoadError, SettingError, TaskError, UnknownTaskError
+from piaget.files import write_json
 from piaget.streams import from_arrays, from_table
 from tests.small import binary_tasks, image_tasks
 from tests.tables import frame, only
@@ -374,7 +375,7 @@ def test_what_is_not_as_it_was_saved_is_refused(classes, tmp_path):
     for message, change in changes.items():
         data = json.loads(json.dumps(plain))
         change(data)
-        path.write_text(json.dumps(data))
+        write_json(path, data)  # with a right seal
         with pytest.raises(LoadError, match=message):
             piaget.PriorLearner.load(tmp_path)
     path.write_text(text)
