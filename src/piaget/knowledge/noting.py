@@ -36,7 +36,8 @@ def note(settings: Settings, state: State, record: TaskRecord, task: Task) -> Te
     fitted, held = _thinned(fitted, MOST), _thinned(held, MOST_HELD)
     part = settings.inference
     before = itertools.takewhile(lambda one: one is not record, state.records.values())
-    earlier = [statistics_of(one.note) for one in before if one.note is not None]
+    alike = [one for one in before if tuple(one.input_shape) == tuple(record.input_shape)]
+    earlier = [statistics_of(one.note) for one in alike if one.note is not None]
     noted = part.fit(seen(settings, state, record, fitted.x), fitted.y, earlier)
     scores = part.scores(noted, seen(settings, state, record, held.x))
     kept = {name: tensor.cpu().clone() for name, tensor in noted.items()}

@@ -100,7 +100,7 @@ class Inference(ABC):
     @abstractmethod
     def fit(self, seen: Seen, y: Tensor, earlier: Sequence[Tensors]) -> Tensors:
         """What is noted of a task: of training inputs and their targets y (n,). earlier: what was noted of
-        other tasks."""
+        tasks before it with inputs of the same shape."""
 
     @abstractmethod
     def scores(self, noted: Tensors, seen: Seen) -> Tensor:
