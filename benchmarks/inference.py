@@ -100,11 +100,10 @@ def measure(stream: str, seed: int, methods: Sequence[str]) -> dict[str, dict[st
         except TaskError:  # outputs of a regression do not tell how sure it is
             continue
         rows = learner.evaluate(tasks, infer=True)
-        found[method] = {
-            column: statistics.fmean(row["value"] for row in rows if row["metric"] == metric)
-            for column in COLUMNS
-            if (metric := column.replace(SCORE, case.score))
-        }
+        found[method] = {}
+        for column in COLUMNS:
+            metric = column.replace(SCORE, case.score)
+            found[method][column] = statistics.fmean(row["value"] for row in rows if row["metric"] == metric)
         notes = [record.note or {} for record in learner.state.records.values()]
         sizes = [sum(t.numel() * t.element_size() for n, t in note.items() if n != HELD) for note in notes]
         found[method]["kB"] = statistics.fmean(sizes) / 1000
@@ -112,7 +111,7 @@ def measure(stream: str, seed: int, methods: Sequence[str]) -> dict[str, dict[st
 
 
 def cell(values: Sequence[float], scale: float = 100) -> str:
-    """Mean and standard error, in %."""
+    """Mean and standard error, times `scale`: shares are shown in %."""
     if not values:
         return ""
     error = statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else None

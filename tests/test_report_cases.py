@@ -11,14 +11,19 @@ from piaget.errors import SettingError
 from piaget.files import read_json, write_json
 from piaget.lab import folder
 from piaget.lab.collection import add
+from piaget.lab.essence import essential
 from piaget.lab.folder import DIVERGED, runs_below
+from piaget.lab.jobs import Job
+from piaget.lab.parts import NOTHING
+from piaget.lab.sweeps import check_jobs
+from piaget.paper.names import Method
 from piaget.report.claims import FAILS, HOLDS, Comparison, Finding
 from piaget.report.contents import Contents
 from piaget.report.forms import number
 from piaget.report.reading import read
 from piaget.report.statistics import holm
 from piaget.report.tables import tables
-from tests.made_runs import constant, write_run
+from tests.made_runs import constant, rows_of, write_run
 from tests.sample_report import data_of
 
 DYNAMIC, JOINT, BASE = "soft-ordering/er/dynamic", "soft-ordering/er/joint", "monolithic/nft/no-components"
@@ -188,3 +193,31 @@ def test_a_run_that_failed_before_it_began_keeps_its_name(tmp_path):
     folder.begin(tmp_path, configuration, 0)  # the same command again
     with pytest.raises(SettingError):
         folder.begin(tmp_path, configuration | {"algorithm": "no-components-frozen"}, 0)
+
+
+def test_streams_of_a_sweep_have_different_names():
+    method = Method("er", "dynamic", "soft-ordering")
+    jobs = [Job(f"{place}:make_stream", method, (0,)) for place in ("a", "b")]
+    with pytest.raises(
+        SettingError, match="a:make_stream and b:make_stream would both be called make_stream"
+    ):
+        check_jobs(jobs, NOTHING)
+
+
+def test_the_first_look_at_each_task_is_kept():
+    """However many rows there are: later tasks are compared by it."""
+    rows = rows_of("digits", DYNAMIC, 0, constant(0.9), epochs=100, every=1, tasks=20)
+    own = [row for row in rows if row["trained"] == row["evaluated"] and row["metric"] == "accuracy"]
+    kept = [row for row in essential(rows) if row in own and row["epoch"] == 1]
+    assert len(kept) == len({row["evaluated"] for row in own})
+
+
+def test_the_command_of_a_table_has_all_its_options(tmp_path):
+    path = write_run(tmp_path, "digits", DYNAMIC, 0, constant(0.9))
+    description = read_json(path / "run.json")
+    table = {"table": "x.csv", "group": "site", "target": "ill", "train_size": 50, "shuffle": True}
+    description["configuration"] |= {"stream": None, "table": table}
+    write_json(path / "run.json", description)
+    (run,) = read([tmp_path]).runs
+    words = "--table x.csv --group site --target ill --option train_size=50 --option shuffle=True"
+    assert words in run.command

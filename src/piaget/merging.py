@@ -73,8 +73,8 @@ def merge(
     given = {task.name: task for task in as_tasks("data", data)}
     samples = _samples(settings, first, second, names, given, tolerance)
     places = _places(settings, first, second, samples, tolerance)
-    origin = Origin(b.settings.seed, b.settings.components_from)
-    state = _joined(settings, first, second, places, names, origin)
+    state = _joined(settings, first, second, places, names)
+    state.merged = (*first.merged, Origin(b.settings.seed, b.settings.components_from), *second.merged)
     check_state(settings, state)
     return learner_of(Learner, settings, state)
 
@@ -252,12 +252,7 @@ def _change(
 
 
 def _joined(
-    settings: Settings,
-    first: State,
-    second: State,
-    pairs: Mapping[int, int],
-    names: Mapping[str, str],
-    origin: Origin,
+    settings: Settings, first: State, second: State, pairs: Mapping[int, int], names: Mapping[str, str]
 ) -> State:
     new = [j for j in range(second.k) if j not in pairs]
     k = first.k + len(new)
@@ -273,7 +268,6 @@ def _joined(
         first.memory, second.memory, Join(len(first.records), k, places)
     )
     state.steps = first.steps + second.steps
-    state.merged = (*first.merged, origin, *second.merged)
     for name, record in second.records.items():
         moved = _moved(settings, record, k, places)
         state.records[names[name]] = replace(moved, name=names[name])

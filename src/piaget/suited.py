@@ -48,7 +48,8 @@ def suited(stream: Stream, settings: dict[str, Any]) -> Learner | PriorLearner:
     batches = structure != "linear"  # whose epochs are single steps
     if name is None and batches and all(stream[i].validation is not None for i in range(len(stream))):
         usual = {key: value for key, value in OWN_DATA.items() if not clashes(key, settings)}
-    initial = {} if "components_from" in settings else {"initial_tasks": min(4, len(stream))}
+    begun = settings.get("components_from") is not None
+    initial = {} if begun else {"initial_tasks": min(4, len(stream))}
     return Learner(**initial | usual | settings | method)
 
 

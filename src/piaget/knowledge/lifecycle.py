@@ -159,9 +159,13 @@ def note_inputs(
     if settings.inference != now:
         for name, record in state.records.items():
             state.records[name] = replace(record, note=None)
-    order = list(state.records)  # a note depends on those of earlier tasks
-    for task in sorted(tasks, key=lambda task: order.index(task.name)):
-        record = state.records[task.name]
+    given = {task.name: task for task in tasks}
+    for name, record in list(
+        state.records.items()
+    ):  # in this order: a note depends on those of earlier tasks
+        if name not in given:
+            continue
+        task = given[name]
         form = (tuple(record.input_shape), record.kind, record.classes, record.scaling, record.encoding)
         if form != (task.input_shape, task.kind, task.classes, task.scaling, task.encoding):
             raise TaskError(

@@ -51,14 +51,16 @@ Report = Callable[[Event], None]
 def check_jobs(jobs: Sequence[Job], trusted: Trusted) -> None:
     """Finds or downloads all files, and raises an error about settings that do not go together, or methods
     that could not be told apart."""
-    lengths, methods, streams = {}, dict[tuple[object, ...], Job](), dict[str, str]()
+    streams: dict[str, str] = {}
     for job in jobs:
-        if streams.setdefault(job.stream.split(":")[-1], job.stream) != job.stream:
-            other_stream = streams[job.stream.split(":")[-1]]
+        name = job.stream.split(":")[-1]  # as rows have it
+        if streams.setdefault(name, job.stream) != job.stream:
             raise SettingError(
-                f"streams {other_stream} and {job.stream} would both be called "
-                f"{job.stream.split(':')[-1]}: give them different names, or run them apart"
+                f"streams {streams[name]} and {job.stream} would both be called {name}: give them different "
+                "names, or run them apart"
             )
+    lengths, methods = {}, dict[tuple[object, ...], Job]()
+    for job in jobs:
         data = job.stream, job.data_dir, job.options
         if data not in lengths:
             lengths[data] = len(make_stream(job.configuration, 0, job.data_dir, trusted))

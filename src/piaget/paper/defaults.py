@@ -76,6 +76,6 @@ def settings_of(
         drop.add("adapt_every")
     if chosen.get("components", settings.get("components")) != settings.get("components"):
         drop.update(("components", *SIZES))
-    if "components_from" in chosen:  # a library says what its components are
+    if chosen.get("components_from") is not None:  # a library says what its components are
         drop.update(("components", *(size for size in SIZES if size != "dropout")))
     return {name: value for name, value in settings.items() if name not in drop}

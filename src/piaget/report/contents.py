@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from piaget.report import metrics
-from piaget.report.groups import Group, group, other_data, same_data as _same
+from piaget.report.groups import Group, group, other_data, same_data
 from piaget.report.lives import Life, lives
 from piaget.report.reading import ReportedRun, Results
 from piaget.report.statistics import Tested, holm, paired
@@ -104,7 +104,9 @@ class Contents:
         found = {}
         for run in counted:
             there = known.get((*run.work, run.seed), [])
-            alike = [one for one in there if one.changes.items() <= run.changes.items() and _same(one, run)]
+            alike = [
+                one for one in there if one.changes.items() <= run.changes.items() and same_data(one, run)
+            ]
             most = max((len(one.changes) for one in alike), default=0)
             nearest = [one.name for one in alike if len(one.changes) == most]
             if len(nearest) == 1:  # else nobody knows which
