@@ -254,7 +254,7 @@ def _add(runs: Iterable[RunFolder], to: Path, reduced: str | None) -> Added:
             of_stream[run.identity] = run, lines
     for stream, here in by_stream.items():
         there = _there(stream, to)
-        for identity in here.keys() & there.keys():
+        for identity in [one for one in here if one in there]:
             run = here[identity][0]
             if why := run.tells_less_than(there[identity][0]):
                 added.left_out.append(f"{run.stream}: {run.method}, seed {run.seed}: {why}")

@@ -145,7 +145,7 @@ class ReportedRun:
         named = self.configuration.get("stream") or ""
         return {"stream": named} if ":" in named else {}
 
-    @property
+    @cached_property
     def data_mark(self) -> str | None:
         """A hash of the data itself, where it is known."""
         if isinstance(self.disk, CollectedRun):

@@ -27,7 +27,7 @@ function compare(a, b) {
 function csv(columns, rows) {
   const quoted = (text) => (/[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   // A name that a spreadsheet would take for a formula, and run, is a text with an apostrophe before it.
-  const text = (cell) => (/^[=+@\t\r]|^-(?!\d)/.test(cell) ? `'${cell}` : cell);
+  const text = (cell) => (/^[=@\t\r]|^[+-](?!\d)/.test(cell) ? `'${cell}` : cell);
   const plain = (cell) =>
     typeof cell === "string" ? text(cell.replace(/^−(?=\d)/, "-").replace(/^–$/, "")) : `${cell.value ?? ""}`;
   return [columns, ...rows.map((row) => row.map(plain))]
