@@ -18,8 +18,9 @@ from torch import Tensor
 from piaget.prior.boosting import FOLDS, ClassLoss, Loss, boost
 from piaget.prior.gaussian import Posterior, Quadratic, infer, task_posterior
 from piaget.prior.knowledge import Knowledge
-from piaget.prior.labels import by_class, expand
-from piaget.prior.likelihoods import LabelTerms
+from piaget.prior.label_terms import LabelTerms
+from piaget.prior.labels import by_class
+from piaget.prior.sites import Sites, said
 
 LEAST_ROWS, MOST_ROWS = 200, 20_000  # that trees are learned from
 # Trees are learned anew when there are so many times as many rows, as long as there are fewer than that: it
@@ -73,7 +74,7 @@ def told(known: Knowledge) -> Told:
     for k in range(FOLDS):
         left = [part.clone() for part in terms]
         for t, (rows, own) in enumerate(zip(folds, y, strict=True)):
-            gone = _term(known, features[t][rows == k], own[rows == k], noises[t], t)
+            gone = _term(known, features[t], own, rows == k, noises[t], t)
             for part, less in zip(left, gone, strict=True):
                 part[t] -= less
         root = known.components.root
@@ -92,13 +93,16 @@ def told(known: Knowledge) -> Told:
     )
 
 
-def _term(known: Knowledge, features: Tensor, y: Tensor, log_noise: float, task: int) -> Quadratic:
+def _term(
+    known: Knowledge, features: Tensor, y: Tensor, rows: Tensor, log_noise: float, task: int
+) -> Quadratic:
     """What some of a task's rows say of its weights: (C, ...)."""
     likelihoods = known.likelihoods
     if isinstance(likelihoods, LabelTerms):
-        found = expand(features[None], y[None], None, likelihoods.w[task][None])
+        sites = likelihoods.sites_of(task, len(y)).rows(rows)
+        found = said(features[None, rows], Sites(*(part[None] for part in sites)))
         return Quadratic(*(part[0] for part in found))
-    precision = math.exp(-log_noise)
+    features, y, precision = features[rows], y[rows], math.exp(-log_noise)
     nothing = torch.zeros(1, dtype=torch.float64)  # constants do not matter here
     return Quadratic((precision * features.mT @ features)[None], (precision * features.mT @ y)[None], nothing)
 

@@ -29,9 +29,11 @@ from piaget.prior.gaussian import (
     infer,
     task_posterior,
 )
+from piaget.prior.label_terms import label_terms
 from piaget.prior.labels import by_class, contrasts
-from piaget.prior.likelihoods import Likelihoods, Noise, label_terms, value_terms
+from piaget.prior.likelihoods import Likelihoods, Noise, value_terms
 from piaget.prior.records import Labels, Record, added, standardised
+from piaget.prior.sites import Sites
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,9 @@ class Form:
 class Structure(NamedTuple):
     """What is believed of a task beside its posterior, which follows from all."""
 
-    w: Tensor  # (C, d): weights of the frame's features, about which labels are approximated
+    w: Tensor  # (C, d): weights of the frame's features, as expected
     log_noise: float  # of a regression
+    sites: Sites | None = None  # what rows of labels are taken to say; rows that came later are not in it
 
 
 class Adapted(NamedTuple):
@@ -158,7 +161,7 @@ class Knowledge:
             log_noise = torch.tensor([structure.log_noise for structure in own], dtype=torch.float64)
             return value_terms(records, log_noise, self.noise)
         w = torch.stack([structure.w for structure in own]) @ torch.linalg.inv(standard.map).mT
-        return label_terms(records, self.standard_frame, w)
+        return label_terms(records, self.standard_frame, w, [structure.sites for structure in own])
 
     @cached_property
     def inference(self) -> Inference:

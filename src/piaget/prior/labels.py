@@ -1,4 +1,4 @@
-"""The likelihood of labels, and Laplace's approximation of it: for one logit (two classes) or softmax.
+"""The likelihood of labels: of one logit (two classes) or softmax.
 
 Of K > 2 classes, only differences between logits matter. So weights are those of C = K - 1 contrasts
 between classes, orthogonal and of length 1: as weights of all classes have one prior, so have theirs. Where
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from piaget.prior.gaussian import Posterior, Quadratic
+from piaget.prior.gaussian import Posterior
 
 
 @functools.cache
@@ -39,12 +39,16 @@ def by_class(belief: Posterior) -> Posterior:
 
 def log_likelihood(features: Tensor, y: Tensor, mask: Tensor | None, w: Tensor) -> Tensor:
     """(T,)"""
-    logits = features @ w.mT @ contrasts(w.shape[1])  # (T, n, K)
-    if w.shape[1] == 1:
-        rows = functional.logsigmoid(torch.where(y == 1, logits[..., 0], -logits[..., 0]))
-    else:
-        rows = logits.log_softmax(-1).gather(-1, y.unsqueeze(-1))[..., 0]
+    rows = row_likelihood(features @ w.mT, y)
     return (rows if mask is None else rows * mask).sum(-1)
+
+
+def row_likelihood(outputs: Tensor, y: Tensor) -> Tensor:
+    """The logarithm of each row's likelihood (..., n), by its outputs (..., n, C)."""
+    if outputs.shape[-1] == 1:
+        return functional.logsigmoid(torch.where(y == 1, outputs[..., 0], -outputs[..., 0]))
+    logits = outputs @ contrasts(outputs.shape[-1])
+    return logits.log_softmax(-1).gather(-1, y.unsqueeze(-1))[..., 0]
 
 
 def chances(logits: Tensor) -> Tensor:
@@ -59,17 +63,3 @@ def misses(outputs: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     classes = p.shape[-1]
     right = y.unsqueeze(-1) == (1 if classes == 1 else torch.arange(classes))
     return (right.to(p) - p) @ V.mT, p @ V.square().mT - (p @ V.mT).square()
-
-
-def expand(features: Tensor, y: Tensor, mask: Tensor | None, w: Tensor) -> Quadratic:
-    """The quadratic that agrees with the log-likelihood at w in value and slope: (T, C, ...)."""
-    miss, curve = misses(features @ w.mT, y)
-    if mask is not None:
-        miss, curve = miss * mask.unsqueeze(-1), curve * mask.unsqueeze(-1)
-    precision = torch.stack([features.mT @ (c.unsqueeze(-1) * features) for c in curve.unbind(-1)], 1)
-    slope = (features.mT @ miss).mT  # (T, C, d)
-    bent = (precision @ w.unsqueeze(-1))[..., 0]
-    constant = torch.zeros(w.shape[:2], dtype=w.dtype)
-    constant[:, 0] = log_likelihood(features, y, mask, w)
-    constant -= (slope * w).sum(-1) + (bent * w).sum(-1) / 2
-    return Quadratic(precision, slope + bent, constant)

@@ -15,7 +15,8 @@ from piaget.prior.correcting import GROWTH, LEAST_ROWS, SOON, correct, wants_tre
 from piaget.prior.evidence import first_scales, fit, grown, pruned
 from piaget.prior.features import Moments, Standard, frame_of, standard_of
 from piaget.prior.knowledge import USUAL, Adapted, Knowledge, Structure
-from piaget.prior.likelihoods import LabelTerms, ValueTerms
+from piaget.prior.label_terms import LabelTerms
+from piaget.prior.likelihoods import ValueTerms
 from piaget.prior.records import Record, record_of, standardised, together, within
 
 ALWAYS, SHARE = 10, 0.1  # components adapt at each of the first tasks, then when that share of rows is new
@@ -177,21 +178,29 @@ def _taken(known: Knowledge, likelihoods: Any) -> Knowledge:
     else:
         assert isinstance(likelihoods, LabelTerms)
         weights = likelihoods.w @ standard.map.mT
-        structures = {name: Structure(w, 0.0) for name, w in zip(known.records, weights, strict=True)}
+        structures = {
+            name: Structure(weights[t], 0.0, likelihoods.sites_of(t, len(record.y)))
+            for t, (name, record) in enumerate(known.records.items())
+        }
         known = replace(known, structures=structures)
     return known
 
 
 def _trimmed(known: Knowledge, task: str) -> Knowledge:
-    """With no more rows of the task than are to be kept; labels are settled at their mode."""
+    """With no more rows of the task than are to be kept; labels are settled as what they are taken to say."""
     record = known.records[task]
     if len(record.y) <= known.form.rows:
         return known
     if known.form.classes:
         components = known.components
         known = _taken(known, known.likelihoods.refreshed(components)[0])
-    shorter = within(record, known.begun[0], known.form.rows, known.structures[task].w)
-    return replace(known, records={**known.records, task: shorter})
+    structure = known.structures[task]
+    shorter, sites = within(record, known.begun[0], known.form.rows, structure.sites)
+    return replace(
+        known,
+        records={**known.records, task: shorter},
+        structures={**known.structures, task: structure._replace(sites=sites)},
+    )
 
 
 def _standard(records: Mapping[str, Record], flags: bool = True) -> Standard:

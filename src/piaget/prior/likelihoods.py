@@ -1,7 +1,7 @@
 """What all tasks say of their weights, as quadratics in standardised features; refreshed as beliefs move.
 
-Two things are not Gaussian and are found by turns with the components: a regression's noise, and the weights
-at which labels' likelihood is approximated.
+Two things are not Gaussian and are found by turns with the components: a regression's noise (here), and what
+labels say (label_terms.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from piaget.prior.features import Frame
 from piaget.prior.gaussian import (
     Components,
     Posterior,
@@ -23,15 +22,11 @@ from piaget.prior.gaussian import (
     beside,
     infer,
     integrate,
-    task_means,
     task_posterior,
 )
-from piaget.prior.labels import expand, log_likelihood
-from piaget.prior.records import Labels, Values
+from piaget.prior.records import Values
 
 LEAST_NOISE = 1e-6  # of the variance, in units of the values' own
-STEPS, MOST_STEPS, NEAR = 3, 50, 0.1  # of Newton's method for labels; by how much weights move near the mode
-CHUNK = 2**22  # numbers in a batch of features
 
 
 class Likelihoods(Protocol):
@@ -143,92 +138,6 @@ def inverse_trigamma(y: float) -> float:
     return float(x)
 
 
-class Batch(NamedTuple):
-    """Rows of some tasks, padded to one length."""
-
-    features: Tensor  # (t, n, d)
-    y: Tensor  # (t, n)
-    mask: Tensor  # (t, n)
-
-
-@dataclass(frozen=True, eq=False)
-class LabelTerms:
-    """Of classifications: rows, what was settled, and the weights about which the rows are approximated."""
-
-    batches: tuple[Batch, ...]
-    settled: Quadratic  # (T, C, ...)
-    w: Tensor  # (T, C, d)
-    mu: Tensor  # (C, d)
-    terms: Quadratic  # (T, C, ...): of w
-
-    def refreshed(self, parts: Components) -> tuple[LabelTerms, float]:
-        """Newton steps to the joint mode of mu and all tasks' weights: a few, once it is near. Far from it,
-        the quadratics of rows that are answered wrongly, and surely, would promise likelihoods beyond 1."""
-        now, moved = self, 0.0
-        for step in range(1, MOST_STEPS + 1):
-            now, moved = now._stepped(parts.root, parts.width)
-            if moved < 1e-9 or (step >= STEPS and moved < NEAR):
-                break
-        return now, moved
-
-    def _stepped(self, root: Tensor, width: Tensor) -> tuple[LabelTerms, float]:
-        """One step, as far as the joint density, which has one peak, rises."""
-        found = infer(self.terms, root, width)
-        there = task_means(found.messages, root, found.mu.mean)
-        before, share = self._height(self.w, self.mu, root, width), 1.0
-        while share > 1e-4:
-            w, mu = self.w + share * (there - self.w), self.mu + share * (found.mu.mean - self.mu)
-            if bool(self._height(w, mu, root, width) >= before - 1e-9 * (1 + before.abs())):
-                moved = max(float((w - self.w).abs().max()), float((mu - self.mu).abs().max()))
-                return replace(self, w=w, mu=mu, terms=_terms(self.batches, self.settled, w)), moved
-            share /= 2
-        return self, 0.0
-
-    def apart(self, root: Tensor, width: Tensor, others: Quadratic) -> LabelTerms:
-        """Newton steps to each task's own mode, as far as its density rises."""
-
-        def height(w: Tensor, mu: Tensor) -> Tensor:
-            return self._densities(w, mu, root) + (others.at(mu) - (mu / width).square().sum(-1) / 2).sum(-1)
-
-        w, mu, terms = self.w, self.mu.expand(self.w.shape), self.terms
-        for _ in range(MOST_STEPS):
-            messages = integrate(terms, root).message
-            there = beside(messages, others, width).mu
-            to_w, to_mu = task_means(messages, root, there.mean) - w, there.mean - mu
-            before, share = height(w, mu), torch.ones(len(w), 1, 1, dtype=w.dtype)
-            while True:
-                falls = height(w + share * to_w, mu + share * to_mu) < before - 1e-9 * (1 + before.abs())
-                if not falls.any():
-                    break
-                share = torch.where(falls[:, None, None], share / 2, share)
-                share = torch.where(share > 1e-4, share, 0.0)  # such a step changes nothing, and never falls
-            w, mu = w + share * to_w, mu + share * to_mu
-            terms = _terms(self.batches, self.settled, w)
-            if float((share * to_w).abs().max()) < 1e-6:
-                break
-        return replace(self, w=w, terms=terms)
-
-    def _height(self, w: Tensor, mu: Tensor, root: Tensor, width: Tensor) -> Tensor:
-        """(): log p(y | w) + log p(w | mu) + log p(mu), but for constants."""
-        return self._densities(w, mu, root).sum() - (mu / width).square().sum() / 2
-
-    def _densities(self, w: Tensor, mu: Tensor, root: Tensor) -> Tensor:
-        """(T,): log p(y | w) + log p(w | mu), but for constants."""
-        parts = zip(self.batches, self._split(w), strict=True)
-        rows = torch.cat([log_likelihood(*batch, part) for batch, part in parts])
-        z = torch.linalg.solve_triangular(root, (w - mu).unsqueeze(-1), upper=False)
-        return rows + self.settled.at(w).sum(-1) - z.square().sum((1, 2, 3)) / 2
-
-    def _split(self, w: Tensor) -> tuple[Tensor, ...]:
-        return w.split([len(batch.y) for batch in self.batches])
-
-
-def _terms(batches: Sequence[Batch], settled: Quadratic, w: Tensor) -> Quadratic:
-    parts = w.split([len(batch.y) for batch in batches])
-    found = [expand(*batch, part) for batch, part in zip(batches, parts, strict=True)]
-    return Quadratic(*(s + torch.cat(p) for s, p in zip(settled, zip(*found, strict=True), strict=True)))
-
-
 def value_terms(records: Sequence[Values], log_noise: Tensor, noise: Noise) -> ValueTerms:
     """Of records in standardised features and values."""
     n, square = (
@@ -236,40 +145,3 @@ def value_terms(records: Sequence[Values], log_noise: Tensor, noise: Noise) -> V
     )
     gram, cross = (torch.stack(part) for part in zip(*((r.gram, r.cross) for r in records), strict=True))
     return ValueTerms(n, gram, cross, square, log_noise, noise)
-
-
-def label_terms(records: Sequence[Labels], frame: Frame, w: Tensor) -> LabelTerms:
-    """Of records in the frame's features; w: (T, C, d) weights to begin with."""
-    batches, start = [], 0
-    longest = [max(len(record.y), 1) for record in records]
-    while start < len(records):
-        end, most = start + 1, longest[start]
-        while end < len(records) and max(most, longest[end]) * (end + 1 - start) * frame.width <= CHUNK:
-            most = max(most, longest[end])
-            end += 1
-        batches.append(_batch(records[start:end], most, frame))
-        start = end
-    settled = _settled(records, w)
-    return LabelTerms(tuple(batches), settled, w, w.mean(0), _terms(batches, settled, w))
-
-
-def _batch(records: Sequence[Labels], n: int, frame: Frame) -> Batch:
-    features = torch.zeros(len(records), n, frame.width, dtype=torch.float64)
-    y = torch.zeros(len(records), n, dtype=torch.int64)
-    mask = torch.zeros(len(records), n, dtype=torch.float64)
-    for i, record in enumerate(records):
-        rows = len(record.y)
-        features[i, :rows] = frame.features(record.x)
-        y[i, :rows] = record.y
-        mask[i, :rows] = 1
-    return Batch(features, y, mask)
-
-
-def _settled(records: Sequence[Labels], w: Tensor) -> Quadratic:
-    """Zero where nothing was settled."""
-    precision = torch.zeros(*w.shape, w.shape[-1], dtype=w.dtype)
-    linear, constant = torch.zeros_like(w), torch.zeros(w.shape[:2], dtype=w.dtype)
-    for i, record in enumerate(records):
-        if record.settled is not None:
-            precision[i], linear[i], constant[i] = record.settled
-    return Quadratic(precision, linear, constant)

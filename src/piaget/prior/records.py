@@ -1,8 +1,8 @@
 """What is kept of a task: sums from which all else follows, and rows as far as they are wanted.
 
 A regression's sums are sufficient: rows are added to them, and nothing is lost. Labels have no such sums.
-Their rows are kept up to a limit; those beyond it are settled: their likelihood is replaced by its
-Gaussian approximation at the weights that were believed then.
+Their rows are kept up to a limit; those beyond it are settled: their likelihood is replaced by what they were
+taken to say then (sites.py), which is Gaussian.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from piaget.prior.features import Frame, Moments, Standard
 from piaget.prior.gaussian import Quadratic
-from piaget.prior.labels import expand
+from piaget.prior.sites import Sites, said
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,29 +81,29 @@ def added(counts: Sequence[Tensor], classes: int = 0) -> Tensor:
     return total
 
 
-def within(record: Record, frame: Frame, limit: int, weights: Tensor) -> Record:
-    """With no more rows than `limit`. weights: (C, d) what is believed, where labels are settled.
+def within(record: Record, frame: Frame, limit: int, sites: Sites | None) -> tuple[Record, Sites | None]:
+    """With no more rows than `limit`. sites: what all rows of labels are taken to say; those that stay are
+    returned, too.
 
     Which rows stay is drawn, always alike: trees learn from them, and rows may come sorted by class or value.
     Those with the smallest and the largest value stay, between which answers lie.
     """
     extra = len(record.y) - limit
     if extra <= 0:
-        return record
+        return record, sites
     order = torch.randperm(len(record.y), generator=torch.Generator().manual_seed(record.n))
     if isinstance(record, Values):
         ends = torch.stack([record.y.argmin(), record.y.argmax()]).unique()
         order = torch.cat([order[~torch.isin(order, ends)], ends])
     gone, stay = order[:extra], order[extra:].sort().values
     kept = replace(record, x=record.x[stay], y=record.y[stay])
-    if not isinstance(kept, Labels):
-        return kept
-    features = frame.features(record.x[gone])
-    found = expand(features[None], record.y[None, gone], None, weights[None])
+    if not isinstance(kept, Labels) or sites is None:
+        return kept, None
+    found = said(frame.features(record.x[gone])[None], Sites(*(part[None, gone] for part in sites)))
     settled = Quadratic(*(part[0] for part in found))
     if kept.settled is not None:
         settled = Quadratic(*(a + b for a, b in zip(kept.settled, settled, strict=True)))
-    return replace(kept, settled=settled)
+    return replace(kept, settled=settled), sites.rows(stay)
 
 
 def standardised(record: Record, standard: Standard) -> Record:

@@ -16,6 +16,7 @@ from piaget.prior.gaussian import Quadratic
 from piaget.prior.knowledge import Adapted, Form, Knowledge, Structure
 from piaget.prior.likelihoods import Noise
 from piaget.prior.records import Labels, Record, Values
+from piaget.prior.sites import Sites
 
 Tree = dict[str, Any]  # of tensors, with texts as keys
 MOST_NOISE = 100.0  # the logarithm of a variance, in units of the target's own: far more than there can be
@@ -48,7 +49,10 @@ def describe(known: Knowledge) -> tuple[dict[str, Any], Tree]:
         if value is not None:
             tree[part] = dict(value._asdict())
     for number, (name, record) in enumerate(known.records.items()):
-        tree["tasks"][str(number)] = {"w": known.structures[name].w, **_record_tree(record)}
+        own, sites = known.structures[name], known.structures[name].sites
+        tree["tasks"][str(number)] = {"w": own.w, **_record_tree(record)}
+        if sites is not None:
+            tree["tasks"][str(number)]["sites"] = dict(sites._asdict())
     if known.correction is not None:
         forests = {
             str(i): {part: torch.from_numpy(array) for part, array in forest._asdict().items()}
@@ -100,7 +104,8 @@ def restore(plain: dict[str, Any], tree: Tree) -> Knowledge:
         for number, one in enumerate(data["tasks"]):
             name, own = read(str, one.get("name"), "name"), tree["tasks"][str(number)]
             records[name] = _record(form, read(int, one.get("n"), "n"), own)
-            structures[name] = Structure(own["w"], read(float, one.get("log_noise"), "log_noise"))
+            sites = Sites(**own["sites"]) if "sites" in own else None  # an older version had none
+            structures[name] = Structure(own["w"], read(float, one.get("log_noise"), "log_noise"), sites)
         correction = _correction(tree["correction"]) if "correction" in tree else None
     except (KeyError, TypeError) as error:
         raise ValueError(f"knowledge lacks {error}") from error
@@ -156,6 +161,14 @@ def check(known: Knowledge) -> None:
             (name, part, shape) for part, shape in zip(record.moments, ((), (d,), (d,), (2,)), strict=True)
         ]
         expected.append((name, known.structures[name].w, (outputs, d)))
+        sites = known.structures[name].sites
+        if sites is not None:
+            # Of the first rows: what came after was not in it yet.
+            told = min(len(sites.constant), len(record.y))
+            expected += [(name, part, (told, outputs)) for part in (sites.precision, sites.linear)]
+            expected.append((name, sites.constant, (told,)))
+            if bool((sites.precision < 0).any()):
+                raise ValueError(f"{name!r} has rows of negative precision")
         if isinstance(record, Values):
             expected += [(name, record.gram, (d, d)), (name, record.cross, (d,))]
         elif isinstance(record, Labels):
