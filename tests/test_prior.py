@@ -647,3 +647,20 @@ def test_probabilities_are_those_expected_under_the_variance():
     weight = torch.softmax(-z.square() / 2, 0)
     exact = torch.sigmoid(logits + variance.sqrt() * z) @ weight
     torch.testing.assert_close(moderated(logits, variance).sigmoid()[:, 0], exact, rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize(("kind", "classes"), KINDS)
+def test_what_is_held_is_what_all_records_say(kind, classes):
+    """A task that is assimilated, new or with more rows, adds its message to others' as they are: the same
+    as from all records anew."""
+    data = made(kind, tasks=14, rows=40, seed=1)
+    known = learned({name: rows for name, rows in data.items() if name != "t13"}, kind, classes, trees=False)
+    for name, (x, y) in (("t13", data["t13"]), ("t2", made(kind, tasks=1, rows=6, seed=2)["t0"])):
+        known = prior.assimilate(known, name, x, y)
+        anew = replace(known)  # holds nothing
+        assert "inference" not in anew.__dict__
+        for held, found in zip(known.inference.messages, anew.inference.messages, strict=True):
+            torch.testing.assert_close(held, found, atol=1e-7, rtol=1e-7)
+        torch.testing.assert_close(known.inference.mu.mean, anew.inference.mu.mean)
+        torch.testing.assert_close(known.inference.evidence, anew.inference.evidence)
+        assert known.tasks == [*data][: len(known.tasks)]

@@ -23,6 +23,7 @@ from piaget.prior.gaussian import (
     Components,
     Inference,
     Posterior,
+    Quadratic,
     beliefs,
     coordinates,
     doubt,
@@ -167,6 +168,22 @@ class Knowledge:
     def inference(self) -> Inference:
         """mu, and all tasks' messages."""
         return infer(self.likelihoods.terms, self.components.root, self.components.width)
+
+    def holding(self, inference: Inference) -> Knowledge:
+        """The same, with what follows from all tasks' terms, which is known already."""
+        self.__dict__["inference"] = inference
+        return self
+
+    def messages(self, number: int) -> tuple[Quadratic, Quadratic]:
+        """What tasks say of mu: those before a task, by its number, and those after it."""
+        if self.records:
+            found = self.inference.messages
+        else:
+            d, outputs = 0 if self.frame is None else self.frame.width, self.form.outputs
+            shapes = (0, outputs, d, d), (0, outputs, d), (0, outputs)
+            found = Quadratic(*(torch.zeros(shape, dtype=torch.float64) for shape in shapes))
+        before, after = slice(number), slice(number + 1, None)
+        return Quadratic(*(part[before] for part in found)), Quadratic(*(part[after] for part in found))
 
     @cached_property
     def posteriors(self) -> Posterior:

@@ -14,6 +14,7 @@ from piaget.errors import TaskError, unknown_task
 from piaget.prior.correcting import GROWTH, LEAST_ROWS, SOON, correct, wants_trees
 from piaget.prior.evidence import first_scales, fit, grown, pruned
 from piaget.prior.features import Moments, Standard, frame_of, standard_of
+from piaget.prior.gaussian import Quadratic, combine, integrate
 from piaget.prior.knowledge import USUAL, Adapted, Knowledge, Structure
 from piaget.prior.label_terms import LabelTerms
 from piaget.prior.likelihoods import ValueTerms
@@ -134,7 +135,8 @@ def _due(known: Knowledge) -> bool:
 
 
 def assimilate(known: Knowledge, task: str, x: Tensor, y: Tensor) -> Knowledge:
-    """With the task's rows in its record, components as they are: what `try_task` asks about.
+    """With the task's rows in its record, components as they are: what `try_task` asks about. What others say
+    is taken as it is, so that it takes no longer the more of them there are.
 
     >>> from piaget import prior
     >>> x, y = torch.eye(6).double(), torch.arange(6).double()
@@ -143,20 +145,27 @@ def assimilate(known: Knowledge, task: str, x: Tensor, y: Tensor) -> Knowledge:
     ['a', 'b']
     """
     assert known.frame is not None
-    frame, old = known.frame, known.records.get(task)
-    new = record_of(frame, x, y)
-    new = new if old is None else together(old, new)
-    structure = known.structures.get(task) or expected(known)
-    known = replace(
+    frame, record = known.frame, record_of(known.frame, x, y)
+    if task in known.records:
+        record = together(known.records[task], record)
+    alone = replace(
         known,
-        records={**known.records, task: new},
-        structures={**known.structures, task: structure},
-        standard=known.standard or _standard({task: new}),
+        records={task: record},
+        structures={task: known.structures.get(task) or expected(known)},
+        standard=known.standard or _standard({task: record}),
         scales=known.scales or first_scales(frame.blocks),
     )
-    components = known.components
-    likelihoods, _ = known.likelihoods.refreshed(components)
-    return _taken(known, likelihoods)
+    root, width = alone.components.root, alone.components.width
+    number = known.tasks.index(task) if task in known.records else len(known.records)
+    before, after = known.messages(number)
+    others = Quadratic(*(a.sum(0) + b.sum(0) for a, b in zip(before, after, strict=True)))
+    likelihoods = alone.likelihoods.apart(root, width, others)
+    message = integrate(likelihoods.terms, root).message
+    messages = Quadratic(*(torch.cat(parts) for parts in zip(before, message, after, strict=True)))
+    structures = _taken(alone, likelihoods).structures
+    return replace(
+        alone, records={**known.records, task: record}, structures={**known.structures, **structures}
+    ).holding(combine(messages, width))
 
 
 def expected(known: Knowledge) -> Structure:
@@ -191,9 +200,6 @@ def _trimmed(known: Knowledge, task: str) -> Knowledge:
     record = known.records[task]
     if len(record.y) <= known.form.rows:
         return known
-    if known.form.classes:
-        components = known.components
-        known = _taken(known, known.likelihoods.refreshed(components)[0])
     structure = known.structures[task]
     shorter, sites = within(record, known.begun[0], known.form.rows, structure.sites)
     return replace(
