@@ -153,7 +153,7 @@ def test_the_slope_of_the_evidence_is_that_of_matched_rows():
 
 
 def test_how_much_tasks_differ_is_found():
-    """300 tasks of 15 rows, drawn from the model. Quadratics that touch find a third too little."""
+    """300 tasks of 15 rows, drawn from the model. Quadratics that touch find 1.17 and 1.11."""
     g = torch.Generator().manual_seed(0)
     data = {}
     for t in range(300):
