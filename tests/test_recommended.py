@@ -1,12 +1,13 @@
 """The recommended algorithm is dynamic with other defaults, and nothing else."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import piaget
-from piaget.paper.names import COMPARED, Method, goes_together, in_words
+from piaget.paper.names import COMPARED, Method, goes_together, in_words, methods
 from tests.commands import said, words
 from tests.test_extending import SMALL
 
@@ -21,7 +22,7 @@ SPELT_OUT: dict[str, Any] = {
 
 def test_it_is_dynamic_with_its_parts_chosen():
     recommended = piaget.Learner(algorithm="recommended").settings
-    dynamic = piaget.Learner(algorithm="dynamic", **SPELT_OUT).settings
+    dynamic = piaget.Learner(adaptation="fm", algorithm="dynamic", **SPELT_OUT).settings
     assert recommended.algorithm.name == "recommended"
     assert replace(recommended, algorithm=replace(recommended.algorithm, name="dynamic")) == dynamic
     assert dynamic != piaget.Learner(algorithm="dynamic").settings
@@ -70,3 +71,28 @@ def test_sweeps_have_it_if_it_is_named(tmp_path, capsys):
     answer = said(capsys, *words(sweep, out=tmp_path / "runs"))
     assert answer.code == 0
     assert "Recommended" in answer.out
+
+
+def test_components_stay_frozen_unless_an_adaptation_is_chosen(tmp_path, capsys):
+    """In Python, in a sweep, and where methods are compared; the others have replay."""
+    assert piaget.Learner(algorithm="recommended").settings.method.endswith("/fm/recommended")
+    assert piaget.Learner(adaptation="er", algorithm="recommended").settings.adaptation.name == "er"
+    assert piaget.Learner().settings.adaptation.name == "er"
+    chosen = {(m.adaptation, m.algorithm) for m in methods("soft-ordering", None, ["dynamic", "recommended"])}
+    assert chosen == {("er", "dynamic"), ("fm", "recommended")}
+    asked = methods("soft-ordering", ["er", "fm"], ["recommended"])
+    assert [method.adaptation for method in asked] == ["er", "fm"]
+    (row,) = piaget.lab.compare(
+        [{"algorithm": "recommended", "width": 8}], [("digits", {"tasks": 4})], [0], tmp_path / "c", epochs=2
+    )
+    assert (row["base"], row["algorithm"]) == ("fm", "recommended")
+    answer = said(
+        capsys,
+        *words(
+            "run --stream digits --algorithm recommended --epochs 2 --option tasks=4 --set width=8",
+            out=tmp_path / "r",
+        ),
+    )
+    assert answer.code == 0
+    (run,) = (tmp_path / "r").rglob("run.json")
+    assert json.loads(run.read_text())["configuration"]["adaptation"] == "fm"

@@ -21,7 +21,7 @@ from piaget.knowledge.state import State
 from piaget.lesson import Lesson
 from piaget.method.acceptance import TakeAll
 from piaget.method.adaptation import Adaptation, Frozen
-from piaget.method.choices import SETTINGS, Choices
+from piaget.method.choices import SETTINGS, Choices, adaptation_of
 from piaget.method.expansion import NoExpansion
 from piaget.method.inference import Inference
 from piaget.method.reduction import NoReduction
@@ -47,7 +47,7 @@ class Learner(Asking):
     structure: "linear", "soft-ordering", "soft-gating", "monolithic", "alone", or a `Structure`;
     "soft-ordering-scaled", "soft-gating-scaled": each task also has a scale and a shift at each depth
     adaptation: "nft", "er", "er-diluted", "der++", "a-gem", "ewc", "ewc-merged", "fm", or an `Adaptation`:
-    `Replay(size=5)`, say
+    `Replay(size=5)`, say (default: "er"; with the algorithm "recommended": "fm")
     algorithm: "dynamic", "compositional", "joint", or an `Algorithm`; "recommended", dynamic with parts that
     the paper does not have (docs/recommended.md); or a baseline: "no-components" (one
     network), "no-components-frozen" (in which what is a past task's own stays as it is), "alone" (each task
@@ -75,11 +75,12 @@ class Learner(Asking):
     def __init__(
         self,
         structure: str | Structure = "soft-ordering",
-        adaptation: str | Adaptation = "er",
+        adaptation: str | Adaptation | None = None,
         algorithm: str | Algorithm = "dynamic",
         **settings: Unpack[Choices],
     ) -> None:
-        folder, method = settings.pop("components_from", None), (structure, adaptation, algorithm)
+        folder = settings.pop("components_from", None)
+        method = structure, adaptation_of(algorithm) if adaptation is None else adaptation, algorithm
         source = None if folder is None else library.named(folder, settings.get("components"))
         self.settings = resolve(*method, settings) if source is None else source.settings(*method, settings)
         self.state = State(torch.Generator().manual_seed(self.settings.seed))

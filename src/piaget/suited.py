@@ -10,8 +10,8 @@ from piaget.data.tasks import Stream, Task
 from piaget.errors import SettingError, TaskError
 from piaget.knowledge.common import Label, labels_of
 from piaget.learner import Learner
-from piaget.method.choices import SETTINGS, unknown_setting
-from piaget.paper.defaults import OWN_DATA, adaptation_of, algorithm_of, settings_of, structure_of
+from piaget.method.choices import SETTINGS, adaptation_of, unknown_setting
+from piaget.paper.defaults import OWN_DATA, algorithm_of, settings_of, structure_of
 from piaget.prior_learner import PriorLearner
 from piaget.streams.catalog import STREAMS
 from piaget.streams.table_stream import TableStream
@@ -42,7 +42,7 @@ def suited(stream: Stream, settings: dict[str, Any]) -> Learner | PriorLearner:
         )
     structure = settings.get("structure") or structure_of(name or "")
     algorithm = settings.get("algorithm") or algorithm_of(str(structure))
-    adaptation = settings.get("adaptation") or adaptation_of(str(algorithm))
+    adaptation = settings.get("adaptation") or adaptation_of(algorithm)
     method = {"structure": structure, "adaptation": adaptation, "algorithm": algorithm}
     usual = settings_of(name or "", str(structure), str(adaptation), str(algorithm), settings)
     batches = structure != "linear"  # whose epochs are single steps

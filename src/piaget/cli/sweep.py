@@ -50,7 +50,10 @@ def add(commands: Any) -> None:
     )
     for name, text in (
         ("structure", f"{', '.join(COMBINING)} (default: the paper's for the stream)"),
-        ("adaptation", f"{', '.join(BASES)}, or 'all' (default: er; of a preset: all that it has)"),
+        (
+            "adaptation",
+            f"{', '.join(BASES)}, or 'all' (default: er, recommended: fm; of a preset: all that it has)",
+        ),
         ("algorithm", f"{', '.join(ALGORITHMS)}, or 'all': the paper's and baselines (default)"),
     ):
         parser.add_argument(f"--{name}s", f"--{name}", nargs="+", metavar="NAME", dest=f"{name}s", help=text)
@@ -125,8 +128,8 @@ def _sweep(options: argparse.Namespace) -> int:
 
     code = trusted(options)
     is_preset = len(options.streams) == 1 and options.streams[0] in PRESETS
-    bases = options.adaptations or ["all" if is_preset and not options.quick else "er"]
-    options.adaptations = _choose(bases, list(ADAPTATIONS), "adaptation", list(BASES))
+    bases = options.adaptations or (["all"] if is_preset and not options.quick else None)
+    options.adaptations = bases and _choose(bases, list(ADAPTATIONS), "adaptation", list(BASES))
     particular = options.algorithms is not None and "all" not in options.algorithms
     options.algorithms = _choose(options.algorithms or ["all"], list(ALGORITHMS), "algorithm", list(COMPARED))
     jobs = _preset(options) if is_preset else _product(options, code)

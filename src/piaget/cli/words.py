@@ -121,7 +121,7 @@ WORDS = {
             ANSWERS,
         ),
         Word("structure", "NAME", f"prior (default with --table), {', '.join(STRUCTURES)}", group=CHOICE),
-        Word("adaptation", "NAME", f"{', '.join(ADAPTATIONS)} (default: er)", group=CHOICE),
+        Word("adaptation", "NAME", f"{', '.join(ADAPTATIONS)} (default: er; recommended: fm)", group=CHOICE),
         Word(
             "algorithm",
             "NAME",

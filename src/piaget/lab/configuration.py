@@ -8,8 +8,8 @@ from typing import Any
 
 from piaget.errors import SettingError
 from piaget.lab.parts import METHOD, check_choices
-from piaget.method.choices import default_epochs
-from piaget.paper.defaults import adaptation_of, algorithm_of, settings_of, structure_of
+from piaget.method.choices import adaptation_of, default_epochs
+from piaget.paper.defaults import algorithm_of, settings_of, structure_of
 from piaget.scoring.rows import PRIOR_METHOD
 
 Configuration = dict[str, Any]

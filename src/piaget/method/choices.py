@@ -47,6 +47,7 @@ ADAPTATIONS = (*STORING, "ewc", "ewc-merged", "nft", "fm")
 EXPANDING = ("dynamic", "recommended")  # the algorithms that try a new component with every task
 STAGED = (*EXPANDING, "compositional")  # those that assimilate first, and adapt then
 ALGORITHMS = (*STAGED, "joint", "no-components", "no-components-frozen", "alone")
+FREEZING = ("recommended", "alone")  # those whose components stay as they are, if no adaptation is chosen
 CompileMode = Literal["auto", "always", "never"]
 
 
@@ -340,3 +341,8 @@ def upgraded_algorithm(algorithm: Any, adaptation: Any) -> Any:
 def default_epochs(linear: bool) -> int:
     """The paper's epochs a task: linear models take one full-batch step an epoch."""
     return 10_000 if linear else 100
+
+
+def adaptation_of(algorithm: object) -> str:
+    """What an algorithm has if no adaptation is chosen: replay, or components that stay frozen."""
+    return "fm" if algorithm in FREEZING else "er"

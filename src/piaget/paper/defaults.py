@@ -57,11 +57,6 @@ def algorithm_of(structure: str) -> str:
     return "compositional" if structure == "linear" else "dynamic"
 
 
-def adaptation_of(algorithm: str) -> str:
-    """The adaptation that an algorithm has if nothing is said: replay; tasks alone have none."""
-    return "fm" if algorithm == "alone" else "er"
-
-
 def settings_of(
     stream: str, structure: str, adaptation: str, algorithm: str, chosen: Mapping[str, Any]
 ) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from piaget.method.choices import ADAPTATIONS, EXPANDING, REPLAYING
+from piaget.method.choices import ADAPTATIONS, EXPANDING, REPLAYING, adaptation_of
 
 WITHOUT_REPLAY = set(ADAPTATIONS) - set(REPLAYING)
 BASES = {"er": "ER", "ewc": "EWC", "nft": "NFT", "fm": "FM"}
@@ -86,11 +86,14 @@ def goes_together(method: Method) -> bool:
     return algorithm != "alone" and not (linear and algorithm in EXPANDING)
 
 
-def methods(structure: str, adaptations: Iterable[str], algorithms: Iterable[str]) -> list[Method]:
-    """All methods with one structure, as far as their choices go together; tasks alone once."""
+def methods(structure: str, adaptations: Iterable[str] | None, algorithms: Iterable[str]) -> list[Method]:
+    """All methods with one structure, as far as their choices go together; tasks alone once. Without
+    adaptations, each algorithm has its own."""
     pairs = [
-        ("fm" if algorithm == "alone" else adaptation, algorithm)
-        for adaptation, algorithm in itertools.product(adaptations, algorithms)
+        (adaptation_of(algorithm) if adaptation is None or algorithm == "alone" else adaptation, algorithm)
+        for adaptation, algorithm in itertools.product(
+            [None] if adaptations is None else adaptations, algorithms
+        )
     ]
     chosen = (Method(adaptation, algorithm, structure) for adaptation, algorithm in dict.fromkeys(pairs))
     return [method for method in chosen if goes_together(method)]

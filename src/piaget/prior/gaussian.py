@@ -5,9 +5,9 @@
     log p(y_t | w) = constant_t + linear_t'w - w'precision_t w / 2
 
 For a regression the last line is exact, for classes it takes the likelihood's place (sites.py). Integrating
-w_t out gives the same form in mu, so the two levels are one operation (`integrate`). No matrix is inverted but
-I + root' precision root, whose eigenvalues are at least 1: it is stable for weak and for overwhelming evidence,
-and for variances of zero.
+w_t out gives the same form in mu, so the two levels are one operation (`integrate`). No matrix is inverted
+but I + root' precision root, whose eigenvalues are at least 1: it is stable for weak and for overwhelming
+evidence, and for variances of zero.
 
 Shapes: (T, C, d, d) for T tasks, C outputs (one, or one a class) and d inputs; mu is an output's own, Sigma
 is shared by all outputs.

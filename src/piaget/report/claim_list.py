@@ -197,7 +197,7 @@ QUESTIONS = (
     Claim(
         "Is the recommended method better than all of the paper's?",
         "",
-        "recommended ER (docs/recommended.md) against each of the paper's 14 methods",
+        "the recommended method (docs/recommended.md) against each of the paper's 14 methods",
         readings.recommended,
         "points",
     ),

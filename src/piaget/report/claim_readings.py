@@ -219,7 +219,7 @@ def frozen_baseline(selection: Selection) -> Iterator[Comparison]:
 
 def recommended(selection: Selection) -> Iterator[Comparison]:
     """The recommended method against each of the paper's."""
-    ours = Side("er", "recommended")
+    ours = Side("fm", "recommended")
     for stream in (*IMAGES, "combined", *OBJECTS):
         for method in paper_methods("soft-ordering"):
             yield from difference(selection, stream, ours, Side(method.adaptation, method.algorithm))
