@@ -6,8 +6,13 @@ import pytest
 
 from piaget.lab.collection import add
 from piaget.lab.folder import runs_below
+from piaget.paper.presets import OBJECTS
+from piaget.report.contents import Contents
+from piaget.report.reading import read
+from piaget.report.selection import Selection
 from tests.made_runs import constant, write_run
 from tools.results.__main__ import main
+from tools.results.figures import ROWS, gains
 
 ROOT = Path(__file__).parent.parent
 BASES = ("er", "ewc", "nft")
@@ -37,6 +42,10 @@ def collected(tmp_path_factory):
     return kept
 
 
+def selection_of(folder):
+    return Selection(Contents(read([folder])))
+
+
 def made(collected, folder, notes=None):
     notes = notes or folder / "no-notes"
     assert main([str(collected), "--docs", str(folder), "--notes", str(notes)]) == 0
@@ -63,6 +72,21 @@ def test_the_same_results_give_the_same_files(collected, tmp_path):
         "results-curves.svg",
         "results-forgetting.svg",
     }
+
+
+def test_objects_have_panels_of_their_own(collected, tmp_path):
+    """Where all methods were run on them, beside the streams of pictures."""
+    rows = {row.title: row for row in ROWS}
+    selection = selection_of(collected)
+    assert rows["soft ordering"].everywhere(selection) == ["mnist"]
+    assert rows["Objects"].everywhere(selection) == []
+    assert set(rows["soft ordering"].groups(selection, "nft", "alone")) == {"mnist"}
+    committed = selection_of(ROOT / "results" / "paper")
+    assert rows["Objects"].everywhere(committed) == list(OBJECTS)
+    figure = gains(committed)
+    assert figure is not None
+    titles = [axis.get_title() for axis in figure.axes]
+    assert "NFT, Objects\nrandom, circle, top-left, orange" in titles
 
 
 def test_the_page(collected, tmp_path):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 from piaget.lab.final_table import mean_and_error
+from piaget.method.choices import FREEZING, adaptation_of
 from piaget.paper.names import ALGORITHMS, BASES, PAPER_ALGORITHMS
-from piaget.paper.presets import IMAGES
+from piaget.paper.presets import IMAGES, OBJECTS
 from piaget.report import metrics
 from piaget.report.canvas import COLOURS, WIDTH, marked
 from piaget.report.contents import Contents
@@ -19,7 +21,6 @@ from piaget.report.groups import Group
 from piaget.report.selection import Selection, final, forward
 from piaget.report.statistics import spread
 
-STRUCTURES = {"soft-ordering": "soft ordering", "soft-gating": "soft gating"}
 ADAPTING = ("er", "ewc", "nft")
 SHORT = {
     "dynamic": "D+C",
@@ -33,40 +34,63 @@ SHORT = {
 PLACES = 10  # tasks of a stream in the figure of forgetting, as in the paper
 
 
-def _groups(selection: Selection, structure: str, base: str, algorithm: str) -> dict[str, Group]:
-    """Those of the streams of pictures on which the method was run."""
-    found = {stream: selection.find(stream, structure, base, algorithm) for stream in IMAGES}
-    return {stream: chosen.group for stream, chosen in found.items() if chosen is not None}
+@dataclass(frozen=True)
+class Row:
+    """Panels beside each other, one an adaptation: means over streams."""
+
+    structure: str
+    streams: tuple[str, ...]
+    title: str
+
+    def groups(self, selection: Selection, base: str, algorithm: str) -> dict[str, Group]:
+        """Those of the streams on which the method was run. What adapts nothing stands beside all adaptations."""
+        base = adaptation_of(algorithm) if algorithm in FREEZING else base
+        found = {stream: selection.find(stream, self.structure, base, algorithm) for stream in self.streams}
+        return {stream: chosen.group for stream, chosen in found.items() if chosen is not None}
+
+    def everywhere(self, selection: Selection) -> list[str]:
+        """The streams on which all of the paper's methods were run: means over others would not compare."""
+        sets = [
+            set(self.groups(selection, base, algorithm))
+            for base in ADAPTING
+            for algorithm in PAPER_ALGORITHMS
+        ]
+        return [stream for stream in self.streams if all(stream in found for found in sets)]
 
 
-def _everywhere(selection: Selection, structure: str) -> list[str]:
-    """The streams on which all of the paper's methods were run: means over others would not compare."""
-    sets = [
-        set(_groups(selection, structure, base, algorithm))
-        for base in ADAPTING
-        for algorithm in PAPER_ALGORITHMS
-    ]
-    common = set.intersection(*sets)
-    return [stream for stream in IMAGES if stream in common]
+PICTURES = Row("soft-ordering", IMAGES, "soft ordering")
+ROWS = (PICTURES, Row("soft-gating", IMAGES, "soft gating"), Row("soft-ordering", OBJECTS, "Objects"))
+
+
+def _shown(selection: Selection) -> dict[Row, list[str]]:
+    """The rows for which there is something to show, with their streams."""
+    found = {row: row.everywhere(selection) for row in ROWS}
+    return {row: streams for row, streams in found.items() if streams}
+
+
+def _words(streams: list[str]) -> str:
+    """Names of streams; of several settings of one data set, what they have in common once."""
+    if len(streams) > 1 and set(streams) <= set(OBJECTS):
+        return ", ".join(stream.removeprefix("objects-") for stream in streams)
+    return ", ".join(streams)
 
 
 def gains(selection: Selection) -> Figure | None:
     """By how many percent methods are better than no-components NFT: mean over streams."""
-    streams = {structure: _everywhere(selection, structure) for structure in STRUCTURES}
-    rows = [structure for structure, common in streams.items() if common]
+    rows = _shown(selection)
     if not rows:
         return None
     contents = selection.contents
     values = {"forward": contents.gains(forward(contents)), "final": contents.gains(final(contents))}
     figure = Figure(figsize=(WIDTH, 0.5 + 1.9 * len(rows)))
     axes = figure.subplots(len(rows), len(ADAPTING), squeeze=False, sharey="row")
-    for row, structure in enumerate(rows):
-        for axis, base in zip(axes[row], ADAPTING, strict=True):
-            shown = _bars(axis, selection, structure, base, streams[structure], values)
+    for panels, (row, streams) in zip(axes, rows.items(), strict=True):
+        for axis, base in zip(panels, ADAPTING, strict=True):
+            shown = _bars(axis, selection, row, base, streams, values)
             axis.axhline(0, color="black", linewidth=0.6)
             axis.set_xticks(range(len(shown)), [SHORT[name] for name in shown])
-            axis.set_title(f"{BASES[base]}, {STRUCTURES[structure]}\n{', '.join(streams[structure])}")
-        axes[row, 0].set_ylabel("gain over NFT No Comp. in %")
+            axis.set_title(f"{BASES[base]}, {row.title}\n{_words(streams)}")
+        panels[0].set_ylabel("gain over NFT No Comp. in %")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), ncols=2, loc="outside lower right")
     return figure
 
@@ -74,7 +98,7 @@ def gains(selection: Selection) -> Figure | None:
 def _bars(
     axis: object,
     selection: Selection,
-    structure: str,
+    row: Row,
     base: str,
     streams: list[str],
     values: dict[str, pd.Series],
@@ -82,13 +106,13 @@ def _bars(
     """Draws one panel; returns the algorithms that are in it."""
     shown = []
     for algorithm in SHORT:
-        groups = _groups(selection, structure, base, algorithm)
+        groups = row.groups(selection, base, algorithm)
         if all(stream in groups for stream in streams):
             shown.append(algorithm)
     for i, (name, gained) in enumerate(values.items()):
         numbers = []
         for algorithm in shown:
-            groups = _groups(selection, structure, base, algorithm)
+            groups = row.groups(selection, base, algorithm)
             pairs = [mean_and_error(list(groups[stream].of(gained).values())) for stream in streams]
             mean = float(np.mean([mean for mean, _ in pairs]))
             numbers.append((mean, math.hypot(*(error for _, error in pairs)) / len(pairs)))
@@ -112,7 +136,7 @@ def curves(selection: Selection) -> Figure | None:
     contents = selection.contents
     panels = {}
     for algorithm in PAPER_ALGORITHMS:
-        found = _groups(selection, "soft-ordering", "er", algorithm)
+        found = PICTURES.groups(selection, "er", algorithm)
         streams = [stream for stream in ("mnist", "fashion") if stream in found]
         if streams:
             lines = [contents.mean_curves(found[stream], smooth=False) for stream in streams]
@@ -141,18 +165,16 @@ def _mean(lines: list[pd.DataFrame]) -> pd.DataFrame:
 
 def forgetting(selection: Selection) -> Figure | None:
     """First score / final score against the place of a task, mean over streams."""
-    contents = selection.contents
-    rows = [structure for structure in STRUCTURES if _everywhere(selection, structure)]
+    rows = _shown(selection)
     if not rows:
         return None
     figure = Figure(figsize=(WIDTH, 0.5 + 1.8 * len(rows)))
     axes = figure.subplots(len(rows), len(ADAPTING), squeeze=False)
-    for row, structure in enumerate(rows):
-        streams = _everywhere(selection, structure)
-        for axis, base in zip(axes[row], ADAPTING, strict=True):
+    for panels, (row, streams) in zip(axes, rows.items(), strict=True):
+        for axis, base in zip(panels, ADAPTING, strict=True):
             for algorithm in PAPER_ALGORITHMS:
-                groups = _groups(selection, structure, base, algorithm)
-                ratios = [_ratios(contents, groups[stream]) for stream in streams]
+                groups = row.groups(selection, base, algorithm)
+                ratios = [_ratios(selection.contents, groups[stream]) for stream in streams]
                 mean = np.mean([line[spread(len(line), PLACES)] for line in ratios if len(line) >= PLACES], 0)
                 if np.ndim(mean):
                     places = np.arange(1, len(mean) + 1)
@@ -160,8 +182,8 @@ def forgetting(selection: Selection) -> Figure | None:
                         places, mean, label=ALGORITHMS[algorithm], **marked(list(SHORT).index(algorithm))
                     )
             axis.axhline(1, color="black", linewidth=0.6)
-            axis.set(title=f"{BASES[base]}, {STRUCTURES[structure]}", xlabel="task")
-        axes[row, 0].set_ylabel("first / final accuracy")
+            axis.set(title=f"{BASES[base]}, {row.title}", xlabel="task")
+        panels[0].set_ylabel("first / final accuracy")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), ncols=4, loc="outside lower center")
     return figure
 
