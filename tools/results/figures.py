@@ -43,7 +43,7 @@ class Row:
     title: str
 
     def groups(self, selection: Selection, base: str, algorithm: str) -> dict[str, Group]:
-        """Those of the streams on which the method was run. What adapts nothing stands beside all adaptations."""
+        """Those of the streams on which the method was run. What adapts nothing is beside all adaptations."""
         base = adaptation_of(algorithm) if algorithm in FREEZING else base
         found = {stream: selection.find(stream, self.structure, base, algorithm) for stream in self.streams}
         return {stream: chosen.group for stream, chosen in found.items() if chosen is not None}
