@@ -8,7 +8,9 @@ import pytest
 import torch
 from scipy import integrate, special
 
+import piaget
 from piaget import prior
+from piaget.prior import label_terms as label_module
 from piaget.prior.evidence import components_of, first_scales
 from piaget.prior.gaussian import Quadratic, infer, task_posterior
 from piaget.prior.label_terms import Batch, LabelTerms
@@ -247,3 +249,80 @@ def test_more_sites_than_rows_are_not_taken():
     tree["tasks"]["0"]["sites"] = {name: torch.cat([one, one]) for name, one in sites.items()}
     with pytest.raises(ValueError, match="expected"):
         prior.restore(plain, tree)
+
+
+def test_separable_classes_are_saved_and_loaded(tmp_path):
+    """Surely known rows have no curvature; rounding must not make it negative."""
+    rng = np.random.default_rng(0)
+    x = 3 * rng.normal(size=(400, 3))
+    y = np.array(list("wxyz"))[(x[:, 0] > 0) * 2 + (x[:, 1] > 0)]
+    learner = piaget.PriorLearner(trees=False)
+    learner.learn_all(piaget.streams.from_arrays(x, y, groups=np.repeat(list("abcd"), 100)))
+    learner.save(tmp_path / "learner")
+    again = piaget.PriorLearner.load(tmp_path / "learner")
+    np.testing.assert_array_equal(again.predict_proba(x, "a"), learner.predict_proba(x, "a"))
+
+
+def groups(count, rows, columns=3, seed=0):
+    g = torch.Generator().manual_seed(seed)
+    common = torch.randn(columns, generator=g).double()
+    data = {}
+    for t in range(count):
+        x = torch.randn(rows, columns, generator=g).double()
+        w = common + 0.5 * torch.randn(columns, generator=g).double()
+        data[f"t{t}"] = x, (torch.rand(rows, generator=g) < (x @ w).sigmoid()).long()
+    return data
+
+
+@pytest.mark.parametrize("factor", [1e3, 1e9, 1e13])
+def test_a_group_in_other_units_does_no_harm(factor):
+    """It is told that it is unusual; others are answered as before, and it can be forgotten."""
+    data = groups(20, 60)
+    known = prior.settled(learned_at_once(data))
+    x, y = groups(1, 60, seed=9)["t0"]
+    far = x.clone()
+    far[:, 0] *= factor
+    assert prior.appraise(known, far, y).found <= 0
+    assert prior.appraise(known, factor * x, y).found <= 0
+    both = prior.settled(prior.learn(known, "bad", far, y))
+    prior.restore(*prior.describe(both))
+
+    def loss(one):
+        return np.mean(
+            [
+                -float(prior.probabilities(one, x, n).gather(1, y[:, None]).log().mean())
+                for n, (x, y) in data.items()
+            ]
+        )
+
+    assert loss(both) < loss(known) + 0.15
+    without = prior.forget(both, "bad")
+    assert loss(without) == pytest.approx(loss(known), abs=0.01)
+
+
+def test_moments_far_out_are_finite():
+    center, variance, sign = (
+        part.flatten()
+        for part in torch.meshgrid(
+            torch.tensor([-1e9, -1e5, -10.0, 0.0, 10.0, 1e5, 1e9]).double(),
+            torch.tensor([1e-8, 1.0, 1e4, 1e8, 1e16]).double(),
+            torch.tensor([-1.0, 1.0]).double(),
+            indexing="ij",
+        )
+    )
+    log_mass, mean, spread = moments(center, variance, sign)
+    assert bool(torch.isfinite(log_mass).all() and torch.isfinite(mean).all() and (spread > 0).all())
+    assert float(log_mass.max()) < 1e-6
+    assert bool((spread <= variance * (1 + 1e-3)).all())  # but for rounding
+
+
+def test_rows_are_matched_in_pieces(monkeypatch):
+    """Whatever their number, and without those that pad shorter tasks."""
+    data = {name: (x[: 5 + 9 * t], y[: 5 + 9 * t]) for t, (name, (x, y)) in enumerate(groups(5, 60).items())}
+    found = []
+    for piece in (7, 2048):
+        monkeypatch.setattr(label_module, "PIECE", piece)
+        found.append(learned_at_once(data))
+    for name, (x, _) in data.items():
+        one, other = (prior.probabilities(known, x, name) for known in found)
+        torch.testing.assert_close(one, other, atol=1e-9, rtol=1e-9)

@@ -137,7 +137,7 @@ class PriorLearner(PriorAnswers):
         """As if they had never been learned: all that was drawn from them is estimated anew from the others.
         (How columns of a table are scaled stays as it was.)"""
         names = [self._known_name(task) for task in tasks]
-        known = prior.forget(self.known, *names)
+        known = prior.forget(self._known, *names)
         lessons = {one: told for one, told in self._state.lessons.items() if one not in names}
         self._state = replace(self._state, known=known, lessons=lessons)
 

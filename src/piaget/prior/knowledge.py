@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -169,10 +169,17 @@ class Knowledge:
         """mu, and all tasks' messages."""
         return infer(self.likelihoods.terms, self.components.root, self.components.width)
 
-    def holding(self, inference: Inference) -> Knowledge:
-        """The same, with what follows from all tasks' terms, which is known already."""
-        self.__dict__["inference"] = inference
-        return self
+    def holding(self, inference: Inference | None) -> Knowledge:
+        """The same, with what follows from all tasks' terms, if that is known already."""
+        same = replace(self)
+        if inference is not None:
+            same.__dict__["inference"] = inference
+        return same
+
+    @property
+    def held(self) -> Inference | None:
+        """What follows from all tasks' terms, if it was asked for before."""
+        return self.__dict__.get("inference")
 
     def messages(self, number: int) -> tuple[Quadratic, Quadratic]:
         """What tasks say of mu: those before a task, by its number, and those after it."""

@@ -29,7 +29,8 @@ from piaget.prior.records import Labels
 from piaget.prior.sites import Sites, matching, said, touching
 
 STEPS, MOST_STEPS, NEAR = 3, 50, 0.1  # of Newton's method; by how much weights move near the mode
-SWEEPS, CLOSE, CLOSEST = 50, 1e-3, 1e-7  # of matching; when sites, in units of what is believed, are still
+SWEEPS, CLOSE, CLOSEST = 50, 1e-3, 1e-5  # of matching; when sites, in units of what is believed, are still
+PIECE = 2048  # rows that are matched at once
 CHUNK = 2**22  # numbers in a batch of features
 
 
@@ -48,8 +49,8 @@ class LabelTerms:
     batches: tuple[Batch, ...]
     settled: Quadratic  # (T, C, ...)
     sites: tuple[Sites, ...]  # of the rows of each batch
-    w: Tensor  # (T, C, d): weights as expected; where sites touch, if they do
-    mu: Tensor  # (C, d)
+    w: Tensor  # (T, C, d): weights, where sites touch; of two classes as expected before the last sweep
+    mu: Tensor  # (C, d): of more than two classes
     terms: Quadratic  # (T, C, ...): of all rows
 
     @property
@@ -187,20 +188,23 @@ def matched(batch: Batch, old: Sites, belief: Posterior) -> tuple[Sites, Tensor]
     moved (t,)."""
     mean = (batch.features @ belief.mean.unsqueeze(-1))[..., 0]
     variance = ((batch.features @ belief.covariance) * batch.features).sum(-1).clamp(min=1e-12)
-    new = matching(mean, variance, batch.y, old)
+    new = Sites(*(part.clone() for part in old))
+    for rows in batch.mask.flatten().nonzero()[:, 0].split(PIECE):  # that fit a cache
+        at, spread, y = (part.flatten()[rows] for part in (mean, variance, batch.y))
+        after = matching(at, spread, y, Sites(*(part.flatten(0, 1)[rows] for part in old)))
+        fine = torch.stack([part.reshape(len(rows)).isfinite() for part in after]).all(0)
+        for part, one in zip(new, after, strict=True):
+            part.flatten(0, 1)[rows[fine]] = one[fine]
     steps = (new.precision - old.precision)[..., 0], (new.linear - old.linear)[..., 0]
     moved = torch.maximum(steps[0].abs() * variance, (steps[1] - mean * steps[0]).abs() * variance.sqrt())
     return new, (moved * batch.mask).amax(-1)
 
 
 def between(old: Sites, new: Sites, share: Tensor) -> Sites:
-    """So far (t,) from the old to the new."""
-    by = share[:, None]
-    return Sites(
-        torch.lerp(old.precision, new.precision, by.unsqueeze(-1)),
-        torch.lerp(old.linear, new.linear, by.unsqueeze(-1)),
-        torch.lerp(old.constant, new.constant, by),
-    )
+    """So far (t,) from the old to the new. Constants are new: nothing else depends on them."""
+    by = share[:, None, None]
+    precision, linear = (torch.lerp(a, b, by) for a, b in zip(old[:2], new[:2], strict=True))
+    return Sites(precision, linear, new.constant)
 
 
 def _terms(batches: Sequence[Batch], settled: Quadratic, sites: Sequence[Sites]) -> Quadratic:
@@ -212,7 +216,8 @@ def label_terms(
     records: Sequence[Labels], frame: Frame, w: Tensor, known: Sequence[Sites | None]
 ) -> LabelTerms:
     """Of records in the frame's features. w: (T, C, d) weights to begin with; known: what each task's first
-    rows were taken to say. Other rows touch at w."""
+    rows were taken to say. Other rows touch at w; of two classes, at zero, since far out they would say
+    nothing, or anything."""
     batches, sites, start = [], [], 0
     longest = [max(len(record.y), 1) for record in records]
     while start < len(records):
@@ -222,7 +227,9 @@ def label_terms(
             end += 1
         batch = _batch(records[start:end], most, frame)
         batches.append(batch)
-        sites.append(_begun(touching(batch.features @ w[start:end].mT, batch.y), known[start:end]))
+        outputs = batch.features @ w[start:end].mT
+        at = torch.zeros_like(outputs) if w.shape[1] == 1 else outputs
+        sites.append(_begun(touching(at, batch.y), known[start:end]))
         start = end
     settled = _settled(records, w)
     return LabelTerms(tuple(batches), settled, tuple(sites), w, w.mean(0), _terms(batches, settled, sites))

@@ -62,4 +62,5 @@ def misses(outputs: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     p = chances(outputs @ V)
     classes = p.shape[-1]
     right = y.unsqueeze(-1) == (1 if classes == 1 else torch.arange(classes))
-    return (right.to(p) - p) @ V.mT, p @ V.square().mT - (p @ V.mT).square()
+    curve = p @ V.square().mT - (p @ V.mT).square()
+    return (right.to(p) - p) @ V.mT, curve.clamp(min=0)  # it is never negative, but for rounding

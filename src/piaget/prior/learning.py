@@ -28,8 +28,9 @@ MANY, WORK = 100, 3e7  # tasks, and tasks x features^3: beyond, directions are r
 def learn(known: Knowledge, task: str, x: Tensor, y: Tensor) -> Knowledge:
     """Learns a new task from its rows x (n, inputs) and y (n,), values or class numbers.
 
-    Assimilation is exact: the posterior of its weights, components as they are. Components adapt to all
-    tasks' records when enough is new; `settled` makes them.
+    Assimilation is the posterior of its weights, components as they are: of a regression exactly, of labels
+    with what other tasks' rows were taken to say before. Components adapt to all tasks' records when enough
+    is new; `settled` makes them.
 
     Raises `TaskError` if the task is known, or its rows cannot be learned.
 
@@ -123,11 +124,12 @@ def _added(known: Knowledge, task: str, x: Tensor, y: Tensor) -> Knowledge:
     if _due(known):
         tasks, features = len(known.records), known.begun[0].width
         known = adapt(known, thorough=tasks <= MANY and tasks * features**3 <= WORK)
+    held = known.held  # neither of what follows changes what tasks say
     known = _trimmed(known, task)
     least = max(GROWTH * known.corrected, LEAST_ROWS)
     if wants_trees(known) and least <= known.rows <= SOON:
         known = correct(known)
-    return known
+    return known.holding(held)
 
 
 def _due(known: Knowledge) -> bool:

@@ -97,8 +97,9 @@ def within(record: Record, frame: Frame, limit: int, sites: Sites | None) -> tup
         order = torch.cat([order[~torch.isin(order, ends)], ends])
     gone, stay = order[:extra], order[extra:].sort().values
     kept = replace(record, x=record.x[stay], y=record.y[stay])
-    if not isinstance(kept, Labels) or sites is None:
+    if not isinstance(kept, Labels):
         return kept, None
+    assert sites is not None
     found = said(frame.features(record.x[gone])[None], Sites(*(part[None, gone] for part in sites)))
     settled = Quadratic(*(part[0] for part in found))
     if kept.settled is not None:

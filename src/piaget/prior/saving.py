@@ -16,7 +16,7 @@ from piaget.prior.gaussian import Quadratic
 from piaget.prior.knowledge import Adapted, Form, Knowledge, Structure
 from piaget.prior.likelihoods import Noise
 from piaget.prior.records import Labels, Record, Values
-from piaget.prior.sites import Sites
+from piaget.prior.sites import Sites, touching
 
 Tree = dict[str, Any]  # of tensors, with texts as keys
 MOST_NOISE = 100.0  # the logarithm of a variance, in units of the target's own: far more than there can be
@@ -104,8 +104,8 @@ def restore(plain: dict[str, Any], tree: Tree) -> Knowledge:
         for number, one in enumerate(data["tasks"]):
             name, own = read(str, one.get("name"), "name"), tree["tasks"][str(number)]
             records[name] = _record(form, read(int, one.get("n"), "n"), own)
-            sites = Sites(**own["sites"]) if "sites" in own else None  # an older version had none
-            structures[name] = Structure(own["w"], read(float, one.get("log_noise"), "log_noise"), sites)
+            log_noise = read(float, one.get("log_noise"), "log_noise")
+            structures[name] = Structure(own["w"], log_noise, _sites(own, frame, records[name]))
         correction = _correction(tree["correction"]) if "correction" in tree else None
     except (KeyError, TypeError) as error:
         raise ValueError(f"knowledge lacks {error}") from error
@@ -124,6 +124,15 @@ def restore(plain: dict[str, Any], tree: Tree) -> Knowledge:
     )
     check(known)
     return known
+
+
+def _sites(own: Tree, frame: Frame, record: Record) -> Sites | None:
+    """Of an older version, which had none, rows that touch at the weights."""
+    if "sites" in own:
+        return Sites(**own["sites"])
+    if not isinstance(record, Labels):
+        return None
+    return touching(frame.features(record.x) @ own["w"].mT, record.y)
 
 
 def _record(form: Form, n: int, own: Tree) -> Record:

@@ -68,7 +68,8 @@ def moments(center: Tensor, variance: Tensor, sign: Tensor) -> tuple[Tensor, Ten
     """Of N(f; center, variance) sigmoid(sign f): the logarithm of its mass, its mean and its variance, by
     sums over nodes about its peak. They are dense where it bends, and reach as far as the Gaussian alone
     would: it falls at least as fast."""
-    peak = torch.zeros_like(center)  # where the sigmoid bends: from there, steps lead to it without turning
+    # From where the sigmoid bends, or from the center beyond it, steps lead to the peak without turning.
+    peak = sign * (sign * center).clamp(min=0)
     for _ in range(NEWTON):
         wrong = torch.sigmoid(-sign * peak)
         peak = peak + (sign * wrong - (peak - center) / variance) / (wrong * (1 - wrong) + 1 / variance)
