@@ -252,11 +252,6 @@ def test_replay_with_images_of_different_sizes():
         ({"dtype": "float16"}, "dtype='float16': expected float32 or float64"),
         ({"epochs": 1}, "epochs=1 with 'dynamic'; expected 2 or more"),
         ({"device": "gpu"}, "device='gpu' cannot be used here"),
-        (
-            {"adaptation": None},
-            "adaptation=None; expected one of er, er-diluted, der++, a-gem, ewc, "
-            "ewc-merged, nft, fm, or an object",
-        ),
         ({"adaptation": piaget.Replay}, "or an object of class Adaptation"),
         ({"structure": piaget.Replay()}, "or an object of class Structure"),
         ({"encoder": piaget.LinearDecoder()}, "or an object of class Encoder"),

@@ -345,4 +345,4 @@ def default_epochs(linear: bool) -> int:
 
 def adaptation_of(algorithm: object) -> str:
     """What an algorithm has if no adaptation is chosen: replay, or components that stay frozen."""
-    return "fm" if algorithm in FREEZING else "er"
+    return "fm" if isinstance(algorithm, str) and algorithm in FREEZING else "er"
