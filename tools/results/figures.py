@@ -201,7 +201,8 @@ FIGURES: dict[str, tuple[Draw, str]] = {
         gains,
         "Gain over the final accuracy of NFT without components, right after a task was learned (forward) "
         "and after all tasks (final): mean over the streams on which all methods were run, with standard "
-        "errors. D+C: dynamic + compositional, C: compositional, J: joint, NC: no components, rec.: recommended.",
+        "errors. D+C: dynamic + compositional, C: compositional, J: joint, NC: no components, rec.: "
+        "recommended.",
     ),
     "curves": (
         curves,
