@@ -58,7 +58,8 @@ METHODS: dict[str, dict[str, Any]] = {
     REFERENCE: PAPER,
     "frozen": PAPER | {"adaptation": "fm"},
     "alone": PAPER | {"adaptation": "fm", "algorithm": "alone"},
-    "recommended": PAPER | {"algorithm": "recommended"},
+    "recommended": PAPER | {"algorithm": "recommended", "adaptation": "fm"},
+    "recommended with replay": PAPER | {"algorithm": "recommended"},
 }
 
 

@@ -326,3 +326,37 @@ def test_rows_are_matched_in_pieces(monkeypatch):
     for name, (x, _) in data.items():
         one, other = (prior.probabilities(known, x, name) for known in found)
         torch.testing.assert_close(one, other, atol=1e-9, rtol=1e-9)
+
+
+def test_probabilities_are_those_expected_under_the_belief():
+    """One task: by draws of its weights."""
+    (x, y) = groups(1, 30, columns=4)["t0"]
+    known = prior.adapt(learned({"t0": (x, y)}, "binary", trees=False))
+    belief, features = known.posterior("t0"), known.standard_frame.features(x)
+    noise = torch.randn(20000, 5, generator=torch.Generator().manual_seed(0)).double()
+    draws = belief.mean[0] + noise @ torch.linalg.cholesky(belief.covariance[0]).mT
+    expected = (features @ draws.mT).sigmoid().mean(1)
+    assert float((prior.probabilities(known, x, "t0")[:, 1] - expected).abs().max()) < 0.02
+
+
+def test_several_classes_touch_at_the_joint_mode():
+    """There the slope of likelihood and prior together, by automatic differentiation, is zero."""
+    known = prior.adapt(learned(made("multiclass", tasks=3, rows=30), "multiclass", 3, trees=False))
+    likelihoods: Any = known.likelihoods
+    for _ in range(5):
+        likelihoods = likelihoods.refreshed(known.components)[0]
+    w, mu = (part.clone().requires_grad_() for part in (likelihoods.w, likelihoods.mu))
+    height = likelihoods._height(w, mu, known.components.root, known.components.width)
+    for slope in torch.autograd.grad(height, (w, mu)):
+        assert float(slope.abs().max()) < 1e-5
+
+
+def test_sites_do_not_keep_a_batch_in_memory():
+    """A task of few rows beside one of many, which pads the batch."""
+    data = groups(3, 10)
+    data["long"] = groups(1, 400, seed=5)["t0"]
+    known = learned_at_once(data)
+    for name in ("t0", "t1", "t2"):
+        sites = known.structures[name].sites
+        assert sites is not None
+        assert all(part.untyped_storage().nbytes() == 8 * part.numel() for part in sites)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import piaget
+from benchmarks.methods import variant
 from piaget.paper.names import COMPARED, Method, goes_together, in_words, methods
 from tests.commands import said, words
 from tests.test_extending import SMALL
@@ -96,3 +97,11 @@ def test_components_stay_frozen_unless_an_adaptation_is_chosen(tmp_path, capsys)
     assert answer.code == 0
     (run,) = (tmp_path / "r").rglob("run.json")
     assert json.loads(run.read_text())["configuration"]["adaptation"] == "fm"
+
+
+def test_the_benchmark_chooses_between_what_is_recommended_and_the_same_with_replay():
+    recommended, with_replay = (
+        piaget.Learner(**variant(name)).settings for name in ("recommended", "recommended with replay")
+    )
+    assert recommended == piaget.Learner(algorithm="recommended").settings
+    assert with_replay == piaget.Learner(adaptation="er", algorithm="recommended").settings

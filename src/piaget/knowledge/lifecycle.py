@@ -160,9 +160,8 @@ def note_inputs(
         for name, record in state.records.items():
             state.records[name] = replace(record, note=None)
     given = {task.name: task for task in tasks}
-    for name, record in list(
-        state.records.items()
-    ):  # in this order: a note depends on those of earlier tasks
+    # In this order: a note depends on those of earlier tasks.
+    for name, record in list(state.records.items()):
         if name not in given:
             continue
         task = given[name]

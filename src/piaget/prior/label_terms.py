@@ -59,10 +59,10 @@ class LabelTerms:
         return self.w.shape[1] == 1
 
     def sites_of(self, task: int, rows: int) -> Sites:
-        """Of the first rows of a task."""
+        """Of the first rows of a task: a copy, which does not keep those of a whole batch in memory."""
         for batch, sites in zip(self.batches, self.sites, strict=True):
             if task < len(batch.y):
-                return Sites(*(part[task, :rows] for part in sites))
+                return Sites(*(part[task, :rows].clone() for part in sites))
             task -= len(batch.y)
         raise IndexError(task)
 
@@ -227,9 +227,9 @@ def label_terms(
             end += 1
         batch = _batch(records[start:end], most, frame)
         batches.append(batch)
-        outputs = batch.features @ w[start:end].mT
-        at = torch.zeros_like(outputs) if w.shape[1] == 1 else outputs
-        sites.append(_begun(touching(at, batch.y), known[start:end]))
+        zero = torch.zeros(*batch.y.shape, 1, dtype=w.dtype)
+        outputs = zero if w.shape[1] == 1 else batch.features @ w[start:end].mT
+        sites.append(_begun(touching(outputs, batch.y), known[start:end]))
         start = end
     settled = _settled(records, w)
     return LabelTerms(tuple(batches), settled, tuple(sites), w, w.mean(0), _terms(batches, settled, sites))

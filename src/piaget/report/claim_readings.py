@@ -8,6 +8,7 @@ from statistics import linear_regression
 
 import pandas as pd
 
+from piaget.method.choices import adaptation_of
 from piaget.paper.names import paper_methods
 from piaget.paper.presets import IMAGES, OBJECTS, SOME
 from piaget.report import metrics
@@ -219,7 +220,7 @@ def frozen_baseline(selection: Selection) -> Iterator[Comparison]:
 
 def recommended(selection: Selection) -> Iterator[Comparison]:
     """The recommended method against each of the paper's."""
-    ours = Side("fm", "recommended")
+    ours = Side(adaptation_of("recommended"), "recommended")
     for stream in (*IMAGES, "combined", *OBJECTS):
         for method in paper_methods("soft-ordering"):
             yield from difference(selection, stream, ours, Side(method.adaptation, method.algorithm))
