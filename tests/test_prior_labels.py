@@ -343,7 +343,7 @@ def test_several_classes_touch_at_the_joint_mode():
     """There the slope of likelihood and prior together, by automatic differentiation, is zero."""
     known = prior.adapt(learned(made("multiclass", tasks=3, rows=30), "multiclass", 3, trees=False))
     likelihoods: Any = known.likelihoods
-    for _ in range(5):
+    for _ in range(20):
         likelihoods = likelihoods.refreshed(known.components)[0]
     w, mu = (part.clone().requires_grad_() for part in (likelihoods.w, likelihoods.mu))
     height = likelihoods._height(w, mu, known.components.root, known.components.width)
