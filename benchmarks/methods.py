@@ -50,6 +50,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "frozen components": {"adaptation": "fm"},
     "stored outputs": {"adaptation": "der++"},
     "McNemar": {"expansion": "mcnemar"},
+    "second attempt": {"expansion": "second-attempt"},
     "similar start": {"start": "similar"},
     "weight decay 0.3": {"weight_decay": 0.3},
     "weight decay 1": {"weight_decay": 1.0},
@@ -60,6 +61,11 @@ METHODS: dict[str, dict[str, Any]] = {
     "alone": PAPER | {"adaptation": "fm", "algorithm": "alone"},
     "recommended": PAPER | {"algorithm": "recommended", "adaptation": "fm"},
     "recommended with replay": PAPER | {"algorithm": "recommended"},
+    "recommended with component dropout": PAPER
+    | {"algorithm": "recommended", "adaptation": "fm", "expansion": "mcnemar"},
+    "recommended without expansion": PAPER
+    | {"algorithm": "recommended", "adaptation": "fm", "expansion": "none"},
+    "compositional, frozen": PAPER | {"algorithm": "compositional", "adaptation": "fm"},
 }
 
 

@@ -78,6 +78,7 @@ OWN: dict[str, dict[str, Any]] = {
     "scale and shift": {"structure": ScaleAndShift(), "algorithm": STAGED},
     "mcnemar": {"expansion": McNemar(0.5), "epochs": 5},
     "cosine, no progress": {"rate_schedule": WarmCosine(), "stop": NoProgress(2), "epochs": 8},
+    "second attempt": {"expansion": piaget.SecondAttempt(level=0.5), "epochs": 3},
     "encoder": {"encoder": TwoLayers(), "algorithm": STAGED},
     "decoder": {"decoder": Cosines(), "algorithm": STAGED},
     "balanced replay": {"adaptation": piaget.Replay(5, 0.4), "algorithm": STAGED},

@@ -24,7 +24,7 @@ from piaget.errors import LoadError
 from piaget.lab.folder import RunFolder
 from piaget.lab.jobs import Job
 from piaget.lab.kept import Kept, how_far, kept_of
-from piaget.lab.progress import Plan, Standing, Tracker, duration, score
+from piaget.lab.progress import Plan, Rates, Standing, Tracker, duration, score
 from piaget.lab.row_file import Extent
 from piaget.lab.runs import _tell_of_all
 from piaget.lab.sweeps import Event
@@ -423,3 +423,15 @@ def test_score():
     assert score("accuracy", 0.9712) == "accuracy 97.1 %"
     assert score("rmse", 10.23) == "rmse 10.2"
     assert score(None, None) == ""
+
+
+def test_tasks_that_need_fewer_epochs_than_planned_make_the_time_left_shorter():
+    """Stages stopped early, or no second attempt was needed."""
+    plan = Plan([40] * 6, ["assimilation"] * 20, initial=1)
+
+    def left(epochs):
+        rates = Rates(plan, {"assimilation": {j: [40.0 * epochs, 1.0 * epochs] for j in (2, 3)}})
+        return rates.left(4, "assimilation", 20, 20, True)
+
+    assert left(19) == pytest.approx(2 * 20.0)
+    assert left(9) == pytest.approx(left(19) * 9 / 19)

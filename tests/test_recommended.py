@@ -17,7 +17,7 @@ SPELT_OUT: dict[str, Any] = {
     "rate_schedule": "cosine",
     "learning_rate": 3e-3,
     "acceptance": "validated",
-    "expansion": "mcnemar",
+    "expansion": "second-attempt",
 }
 
 

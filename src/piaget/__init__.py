@@ -84,6 +84,7 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
         Expansion as Expansion,
         McNemar as McNemar,
         NoExpansion as NoExpansion,
+        SecondAttempt as SecondAttempt,
     )
     from piaget.method.inference import (
         Confidence as Confidence,
@@ -191,7 +192,7 @@ _HOMES = {
     "method.components": "Components Conv Dense Linear Module",
     "method.consolidation": "KroneckerEWC MergedEWC",
     "method.encoders": "Decoder Encoder LinearDecoder LinearEncoder NoDecoder NoEncoder",
-    "method.expansion": "ComponentDropout Evidence Expansion McNemar NoExpansion",
+    "method.expansion": "ComponentDropout Evidence Expansion McNemar NoExpansion SecondAttempt",
     "method.inference": "Confidence Density Energy Inference NoInference Seen",
     "method.optimizer": "SGD Adam AdaptationCosine BestEpoch ConstantRate CosineRate KeptEpoch LastEpoch "
     "Moment NeverStop Optimizer Patience RateSchedule StopRule ValidationScores",

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Generator
+from dataclasses import replace
 from functools import partial
+
+from torch import Tensor
 
 from piaget.data.tasks import Task
 from piaget.engine.stage import Idle, Stage, TaskData
@@ -17,6 +20,7 @@ from piaget.engine.training import Learning, Trained
 from piaget.errors import NotFinite, SettingError
 from piaget.knowledge import lifecycle
 from piaget.knowledge.state import Common, Progress, State
+from piaget.method.expansion import Evidence
 from piaget.method.schedule import StageKind
 from piaget.method.settings import Settings
 from piaget.scoring.bounding import reduce_all
@@ -80,12 +84,17 @@ class Lesson:
 
     def _learn(self, task: Task) -> Learning:
         """Lines 3 to 12: a new task, with components that exist."""
-        settings, state = self.settings, self.state
+        settings, state, expansion = self.settings, self.state, self.settings.algorithm.expansion
         if state.progress is None:
+            at_once = expansion.proposes and not expansion.in_second_attempt
             with state.transaction():
-                lifecycle.begin(settings, state, task, candidate=settings.algorithm.expansion.proposes)
+                lifecycle.begin(settings, state, task, candidate=at_once)
         progress, kinds = self._resume(), settings.stages()
-        yield from self._train([task], kinds)  # 3 to 10: assimilation and adaptation, by the schedule
+        if progress.first is None:
+            yield from self._train([task], kinds)  # 3 to 10: assimilation and adaptation, by the schedule
+            progress = self._decide_on_second_attempt(task, progress, len(kinds))
+        if progress.first is not None:
+            yield from self._train([task], kinds, before=len(kinds))
         if progress.candidate:
             with state.transaction():
                 self._expand(task, progress)  # 11
@@ -93,10 +102,10 @@ class Lesson:
             with state.transaction():
                 self.watch.reductions(task.name, reduce_all(settings, state, task))
                 progress.reduced = True
-        last = kinds[-1].name if kinds else "none"
-        self.watch.counts(last, len(kinds), task.name, progress.counts)
-        self.watch.majorities(last, len(kinds), task.name, [task])
-        rows = self.watch.evaluate(last, len(kinds), task.name)
+        last, epochs = kinds[-1].name if kinds else "none", settings.most_epochs
+        self.watch.counts(last, epochs, task.name, progress.counts)
+        self.watch.majorities(last, epochs, task.name, [task])
+        rows = self.watch.evaluate(last, epochs, task.name)
         with state.transaction():
             lifecycle.finish(settings, state, task)  # 12: what future adaptation needs
             state.progress = None
@@ -104,11 +113,12 @@ class Lesson:
 
     # --- lines 3 to 10 ------------------------------------------------------------------------------
 
-    def _train(self, tasks: list[Task], kinds: list[StageKind]) -> Epochs:
-        """All epochs: those of one kind that follow each other are one stage."""
+    def _train(self, tasks: list[Task], kinds: list[StageKind], before: int = 0) -> Epochs:
+        """All epochs: those of one kind that follow each other are one stage. before: epochs of the task that
+        an earlier attempt had."""
         settings, state, progress = self.settings, self.state, self.state.progress
         assert progress is not None
-        start = 0
+        start = before
         for kind, epochs in itertools.groupby(kinds):
             end = start + len(list(epochs))
             if progress.epoch < end:
@@ -117,16 +127,17 @@ class Lesson:
                     settings=settings,
                     state=state,
                     data=tuple(TaskData(state.records[t.name], t.train) for t in tasks),
-                    done=kinds[: progress.epoch].count(kind),
+                    done=kinds[: progress.epoch - before].count(kind),
                     epochs=kinds.count(kind),
                     left=end - progress.epoch,
                     repeats=1 if kind == settings.initialization else self.tasks_left,
                     epochs_in_all=settings.initial_tasks * settings.initial_epochs
-                    + self.tasks_left * len(settings.stages()),
+                    + self.tasks_left * settings.most_epochs,
                 )
                 if self._is_judged(stage) and progress.before is None:
                     progress.before = state.common
-                yield from self._epochs(stage, tasks, start, end, len(kinds))
+                most = len(kinds) if kind == settings.initialization else settings.most_epochs
+                yield from self._epochs(stage, tasks, start, end, most)
             if progress.before is not None and progress.epoch == end:
                 self._accept(tasks[-1], kind, progress.before)
             start = end
@@ -213,16 +224,46 @@ class Lesson:
 
     # --- line 11 ------------------------------------------------------------------------------------
 
+    def _decide_on_second_attempt(self, task: Task, progress: Progress, epochs: int) -> Progress:
+        """Begins a second attempt at the task, after `epochs` of the first, if a component that made all
+        validation samples right would be kept; the progress of the attempt that goes on."""
+        settings, state = self.settings, self.state
+        if not settings.algorithm.expansion.in_second_attempt or progress.epoch != epochs:
+            return progress
+        assert task.validation is not None
+        network = TaskNetwork(settings, state, state.records[task.name])
+        h, y = network.encoded(task.validation)
+        evidence = Evidence.at_best(task.kind, network.outputs_of_encoded(h), y)
+        with state.transaction():
+            if settings.algorithm.expansion.keeps(evidence):
+                lifecycle.begin_again(settings, state, task)
+                self.watch.forget(task.name)
+            else:
+                progress.epoch = settings.most_epochs
+        assert state.progress is not None
+        return state.progress
+
     def _expand(self, task: Task, progress: Progress) -> None:
         """Keeps the candidate component or discards it, by its effect on validation data."""
         record = self.state.records[task.name]
         assert task.validation is not None
         evidence = TaskNetwork(self.settings, self.state, record).evidence(task.validation)
+        if progress.first is not None:
+            evidence = replace(evidence, without=self._first_outputs(task))
         kept = self.settings.algorithm.expansion.keeps(evidence)
         self.watch.decision(record, evidence, kept)
         if not kept:
             lifecycle.discard_candidate(self.settings, self.state, task)
-        progress.candidate = False
+        progress.candidate, progress.first = False, None
+        self.watch.forget(task.name)
+
+    def _first_outputs(self, task: Task) -> Tensor:
+        """What the first attempt answers to the validation data."""
+        state = self.state.snapshot()
+        state.return_to_first()
+        assert task.validation is not None
+        network = TaskNetwork(self.settings, state, state.records[task.name])
+        return network.outputs_of_encoded(network.encoded(task.validation).h)
 
     def _resume(self) -> Progress:
         """After an interruption the generator may be ahead of the state that was taken over."""

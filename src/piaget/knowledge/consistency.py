@@ -16,7 +16,7 @@ from torch import Tensor
 
 from piaget.knowledge import noting
 from piaget.knowledge.snapshot import describe
-from piaget.knowledge.state import Best, Progress, State, TaskRecord
+from piaget.knowledge.state import Attempt, Best, Progress, State, TaskRecord
 from piaget.method.parameters import TaskParams, new_moments, shared_moments, task_moments
 from piaget.method.settings import Settings
 from piaget.method.trees import Tensors, flatten, map_tree
@@ -76,11 +76,16 @@ def _check_progress(settings: Settings, state: State) -> None:
         not pending or pending == tasks == records, f"tasks {pending} are pending, {tasks} being learned"
     )
     _require(list(progress.fingerprints) == tasks, f"fingerprints of {list(progress.fingerprints)}")
-    epochs = settings.initial_epochs if pending else len(settings.stages())
+    epochs = settings.initial_epochs if pending else settings.most_epochs
     _require(0 <= progress.epoch <= epochs, f"epoch {progress.epoch} of {epochs}")
     proposed = not progress.candidate or (settings.algorithm.expansion.proposes and state.k > 1)
     _require(proposed, "a component is on trial, but none can be")
     _check_best(settings, progress)
+    again = settings.algorithm.expansion.in_second_attempt
+    _require(
+        (progress.first is not None) == (progress.candidate and again),
+        "a first attempt at the task is there without a second one, or the other way round",
+    )
     judged = progress.before is None or settings.acceptance.judges
     _require(judged, "what an adaptation began with is there, but nobody judges it")
     counted = set(progress.counts) <= set(settings.adaptation.counts)
@@ -141,9 +146,27 @@ def _fresh(settings: Settings, state: State) -> State:
         }
         before = None if state.progress.before is None else fresh.common
         fresh.progress = replace(
-            state.progress, moments=moments, generator=generator.get_state(), best=best, before=before
+            state.progress,
+            moments=moments,
+            generator=generator.get_state(),
+            best=best,
+            before=before,
+            first=None if state.progress.first is None else _fresh_attempt(settings, fresh),
         )
     return fresh
+
+
+def _fresh_attempt(settings: Settings, fresh: State) -> Attempt:
+    """A first attempt had one component less than the second one, which is being made."""
+    record = next(reversed(fresh.records.values()))
+    k = record.k - 1
+    params = settings.model.resized(record.params, k, record.outputs)
+    common = fresh.common
+    fewer = common._replace(
+        components=map_tree(lambda p: p[:k], common.components),
+        moments=map_tree(lambda p: p[:k], common.moments),
+    )
+    return Attempt(params, task_moments(settings.optimizer.slots, params), fewer, fresh.generator.get_state())
 
 
 def _check_features(settings: Settings, state: State, record: TaskRecord) -> None:
@@ -161,7 +184,7 @@ def _check_tensors(found: Tensors, expected: Tensors) -> None:
         if name.startswith(("pending/", "generator")) or not tensor.is_floating_point():
             continue  # tasks check their data
         # Logits of components that are not used may be minus infinity.
-        structure = name.startswith(("tasks/", "best/")) and "/structure/" in name
+        structure = name.startswith(("tasks/", "best/", "first/")) and "/structure/" in name
         right = not tensor.isnan().any() if structure else torch.isfinite(tensor).all()
         _require(bool(right), f"tensor {name} is not finite")
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from piaget.data.tasks import Split, Task
 from piaget.errors import NotFinite, SettingError, TaskError
 from piaget.knowledge import noting
-from piaget.knowledge.state import Progress, State, TaskRecord, tensors
+from piaget.knowledge.state import Attempt, Progress, State, TaskRecord, tensors
 from piaget.method.adaptation import Finished, Memory
 from piaget.method.batching import explained
 from piaget.method.inference import Inference
@@ -53,7 +53,7 @@ def begin_initialization(settings: Settings, state: State, tasks: list[Task]) ->
 
 
 def begin(settings: Settings, state: State, task: Task, candidate: bool) -> None:
-    """A new task, and a candidate component for it if expansion proposes one."""
+    """A new task; `candidate`: and a component on trial for it."""
     model = settings.model
     if candidate:
         entering = model.shapes(task.input_shape)[0]
@@ -65,6 +65,18 @@ def begin(settings: Settings, state: State, task: Task, candidate: bool) -> None
     _meet(settings, state, task, settings.start.begin(_newcomer(settings, state, task, drawn)))
     _track(settings, state, [task], candidate)
     observed("begin", state)
+
+
+def begin_again(settings: Settings, state: State, task: Task) -> None:
+    """The task as if it were new, with a candidate component; what the first attempt came to is kept."""
+    progress = state.progress
+    assert progress is not None
+    record = state.records.pop(task.name)
+    first = Attempt(record.params, progress.moments[task.name], state.common, progress.generator)
+    begin(settings, state, task, candidate=True)
+    assert state.progress is not None
+    state.progress.epoch, state.progress.counts = progress.epoch, progress.counts
+    state.progress.first = first
 
 
 def total_usage(state: State) -> Tensor:
@@ -98,6 +110,9 @@ def discard_candidate(settings: Settings, state: State, task: Task) -> None:
     """The component on trial was not kept."""
     record, progress, k = state.records[task.name], state.progress, state.k - 1
     assert progress is not None
+    if progress.first is not None:
+        state.return_to_first()
+        return
     state.components = map_tree(lambda p: p[:-1].clone(), state.components)
     state.moments = map_tree(lambda p: p[:-1].clone(), state.moments)
     record.k = k

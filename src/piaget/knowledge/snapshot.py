@@ -13,7 +13,7 @@ from piaget.data import encoding
 from piaget.data.encoding import Encoding, Scaling
 from piaget.data.tasks import Kind, Split, Task
 from piaget.data.typed_data import read, read_fields
-from piaget.knowledge.state import Best, Common, Origin, Progress, State, TaskRecord
+from piaget.knowledge.state import Attempt, Best, Common, Origin, Progress, State, TaskRecord
 from piaget.method.optimizer import ValidationScores
 from piaget.method.parameters import SHARED_ROLES, TASK_ROLES, Moments, Role, SharedParams, TaskParams
 from piaget.method.settings import Settings
@@ -82,6 +82,8 @@ def describe(state: State, with_data: bool = True) -> tuple[dict[str, Any], Bran
         tree["generator"] = progress.generator
         if progress.before is not None:
             tree["before"] = _of_common(progress.before, places)
+        if progress.first is not None:
+            tree["first"] = _of_attempt(progress.first, places)
         description["progress"] = {name: getattr(progress, name) for name in _PROGRESS_FIELDS}
     return description, tree
 
@@ -111,6 +113,15 @@ def _of_common(common: Common, places: Mapping[str, str]) -> Branch:
         "shared_moments": _of_roles(common.shared_moments),
         "past": {places[name]: params._asdict() for name, params in common.past.items()},
         "past_moments": {places[name]: _of_roles(m) for name, m in common.past_moments.items()},
+    }
+
+
+def _of_attempt(attempt: Attempt, places: Mapping[str, str]) -> Branch:
+    return {
+        "params": attempt.params._asdict(),
+        "moments": _of_roles(attempt.moments),
+        "common": _of_common(attempt.common, places),
+        "generator": attempt.generator,
     }
 
 
@@ -176,8 +187,15 @@ def restore(data: dict[str, Any], tree: Branch, settings: Settings) -> State:
             if str(i) in branches
         }
         before = _common(tree["before"], state.records, slots) if "before" in tree else None
+        first = _attempt(tree["first"], state.records, slots) if "first" in tree else None
         state.progress = Progress(
-            moments=moments, generator=generator.clone(), validated=seen, best=best, before=before, **fields
+            moments=moments,
+            generator=generator.clone(),
+            validated=seen,
+            best=best,
+            before=before,
+            first=first,
+            **fields,
         )
     unread = names - flatten(describe(state)[1]).keys()
     if unread:
@@ -220,6 +238,13 @@ def _best(branch: Branch, slots: Sequence[str]) -> Best:
         candidate = _flat(branch["candidate"]), _moments(branch["candidate_moments"], slots)
     moments = _by_role(branch["moments"], TASK_ROLES, slots)
     return Best(int(branch["epoch"]), _task_params(branch["params"]), moments, candidate)
+
+
+def _attempt(branch: Branch, records: Mapping[str, TaskRecord], slots: Sequence[str]) -> Attempt:
+    moments = _by_role(branch["moments"], TASK_ROLES, slots)
+    common, generator = _common(branch["common"], records, slots), branch["generator"].cpu()
+    torch.Generator().set_state(generator)  # is it one?
+    return Attempt(_task_params(branch["params"]), moments, common, generator)
 
 
 def _by_role(branch: Branch, roles: Sequence[Role], slots: Sequence[str]) -> dict[Role, Moments]:

@@ -81,6 +81,15 @@ class Common(NamedTuple):
         return map_tree(lambda a, b: torch.lerp(a, b, share), self, after)
 
 
+class Attempt(NamedTuple):
+    """What a first attempt at a task came to, while a second one is made."""
+
+    params: TaskParams
+    moments: dict[Role, Moments]
+    common: Common
+    generator: Tensor  # the generator's state after it
+
+
 @dataclass
 class Progress:
     """A task (or the initial tasks) being learned: how far it is."""
@@ -99,6 +108,7 @@ class Progress:
     validated: dict[str, list[ValidationScores]] = field(default_factory=dict)
     best: dict[str, Best] = field(default_factory=dict)
     before: Common | None = None  # the current stage adapts, and how much of it is kept is to be judged
+    first: Attempt | None = None  # this is the second attempt at the task
 
 
 @dataclass(frozen=True)
@@ -253,6 +263,18 @@ class State:
             if best.candidate is not None:
                 self._put_candidate(*best.candidate)
         progress.best, progress.validated = {}, {}
+
+    def return_to_first(self) -> None:
+        """The second attempt at the task leaves no trace, but for the steps that it took."""
+        progress = self.progress
+        assert progress is not None
+        assert progress.first is not None
+        first, record = progress.first, self.records[progress.tasks[-1]]
+        self.put(first.common)
+        record.params, record.k = first.params, self.k
+        progress.moments[record.name] = first.moments
+        progress.generator, progress.first = first.generator, None
+        self.generator.set_state(first.generator)
 
     def _check(self, update: Update) -> None:
         """Nothing that is not finite is taken over."""

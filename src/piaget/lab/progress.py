@@ -154,11 +154,25 @@ class Rates:
         if stage == "initialization":
             seconds += (epochs - epoch) * sum(sizes[:task]) * self.line(stage)(task)
         rest, whole = Counter(self.plan.kinds(task)[epoch:]), Counter(self.plan.kinds(last))
+        share = self._needed(task)
         for kind in {**rest, **whole}:
             line = self.line(kind)
             seconds += rest[kind] * sizes[task - 1] * line(task)
-            seconds += whole[kind] * sum(sizes[j - 1] * line(j) for j in range(task + 1, last + 1))
+            seconds += share * whole[kind] * sum(sizes[j - 1] * line(j) for j in range(task + 1, last + 1))
         return seconds
+
+    def _needed(self, task: int) -> float:
+        """The share of the epochs planned for tasks before that they needed: stages may stop early, and few
+        tasks need a second attempt."""
+        plan = self.plan
+        # The first epochs of stages are not all measured.
+        planned = sum(FIRST not in kind for kind in plan.kinds(len(plan.sizes)))
+        counted = [done for kind, done in self.measured.items() if kind != BETWEEN and FIRST not in kind]
+        shares = []
+        for j in range(plan.initial + 1, task):
+            epochs = sum(done[j][0] for done in counted if j in done) / plan.sizes[j - 1]
+            shares += [min(1.0, epochs / planned)] if epochs and planned else []
+        return statistics.fmean(shares) if shares else 1.0
 
 
 class Tracker:
@@ -190,6 +204,10 @@ class Tracker:
     def seconds(self) -> float:
         """Worked so far, also before an interruption."""
         return self._seconds_before + time.monotonic() - self._began
+
+    def is_new(self, task: int, report: EpochReport) -> bool:
+        """Is the epoch one that it was not told of yet, by another run?"""
+        return self._last is None or (self._last[0], self._last[1].epoch) < (task, report.epoch)
 
     def epoch(self, task: int, report: EpochReport) -> None:
         """Takes note of an epoch, which may be very short."""

@@ -188,9 +188,10 @@ def _plan(one: Member, every: int | None) -> Plan:
     """What a run's epochs will be. Streams of other seeds are as large."""
     settings = one.learner.settings
     expansion, stages = settings.algorithm.expansion, settings.stages()
+    attempts = settings.most_epochs // max(len(stages), 1)
     return Plan(
         sizes=one.sizes,
-        stages=[kind.name for kind in stages],
+        stages=[kind.name for kind in stages] * attempts,
         initial=min(settings.initial_tasks, len(one.sizes)),
         every=every,
         passes=len(expansion.passes) if expansion.proposes else 1,
@@ -222,7 +223,7 @@ def _learn(runs: Sequence[Member], keeper: Keeper, every: int | None, tell: Tell
                 [tasks[r] for r in todo],
                 evaluate_on=[[*past[r], tasks[r]] for r in todo],
                 every=every,
-                on_epoch=partial(_on_epoch, i + 1, runs[todo[0]].seed, keeper.tracker, tell),
+                on_epoch=partial(_on_epoch, i + 1, keeper.tracker, tell),
                 on_row=keeper.row,
                 keeper=keeper,
             )
@@ -265,9 +266,9 @@ def _no_score(split: str) -> float:
     raise SettingError(f"nothing is learned while components are probed: no {split} score")
 
 
-def _on_epoch(task: int, first: int, tracker: Tracker, tell: Tell | None, report: EpochReport) -> None:
-    """All runs of a cohort are at the same epoch: the first one speaks for them."""
-    if report.seed == first:
+def _on_epoch(task: int, tracker: Tracker, tell: Tell | None, report: EpochReport) -> None:
+    """All runs of a cohort that are still at the task are at the same epoch: the first of them speaks."""
+    if tracker.is_new(task, report):
         tracker.epoch(task, report)
         if tell is not None and tracker.due():
             tell(tracker.standing())

@@ -157,9 +157,10 @@ class Choices(TypedDict, total=False):
     expansion: Annotated[
         str | Expansion,
         About(
-            one_of("none", "dropout", "mcnemar"),
+            one_of("none", "dropout", "mcnemar", "second-attempt"),
             METHOD,
-            "how components are added: by their gain, or by a test on errors (the algorithm's)",
+            "how components are added: by their gain, or by a test on errors, in each task's epochs or in a "
+            "second attempt at it (the algorithm's)",
             part=True,
         ),
     ]

@@ -48,7 +48,7 @@ DEFAULTS = {
             "rate_schedule": "cosine",
             "learning_rate": 3e-3,
             "acceptance": "validated",
-            "expansion": "mcnemar",
+            "expansion": "second-attempt",
         },
         {"soft-ordering": "soft-ordering-scaled", "soft-gating": "soft-gating-scaled"},
     )

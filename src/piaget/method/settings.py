@@ -123,6 +123,12 @@ class Settings:
             return stages
         return [ASSIMILATION if "components" in kind.trains else kind for kind in stages]
 
+    @property
+    def most_epochs(self) -> int:
+        """Of a task, in all attempts that there may be at it. When a task has been learned, so many count as
+        done, however many were needed."""
+        return len(self.stages()) * (2 if self.algorithm.expansion.in_second_attempt else 1)
+
     @cached_property
     def past_roles(self) -> frozenset[Role]:
         """Which of past tasks' own parameters go on learning from their stored samples."""

@@ -103,7 +103,7 @@ def parts(
     if not learned:
         return
     watch = Watch(settings, state, [])
-    add = partial(watch.add, learned[-1].name, len(settings.stages()))
+    add = partial(watch.add, learned[-1].name, settings.most_epochs)
     if (STRUCTURE, learned[0].name) not in done:
         yield [
             add(STRUCTURE, "weight", weight, task.name, "", component, depth)
@@ -123,7 +123,7 @@ def parts(
     if settings.inference.notes and (INFERENCE, learned[0].name) not in done:
         of_tasks = Watch(settings, state, learned)
         recognition = Recognition(settings, state, [task.name for task in learned])
-        yield of_tasks.inference(recognition, INFERENCE, len(settings.stages()), [])
+        yield of_tasks.inference(recognition, INFERENCE, settings.most_epochs, [])
     if settings.structure.shares and (CONSISTENCY, "") not in done:
         everywhere = [weights(learner, task).T for task in learned]
         of_components = consistency(effects_of, everywhere)

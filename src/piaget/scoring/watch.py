@@ -199,7 +199,7 @@ class Watch:
             f"{metric} without candidate": without,
             "kept": float(kept),
         }
-        epoch, name = len(self.settings.stages()), record.name
+        epoch, name = self.settings.most_epochs, record.name
         for metric, value in values.items():
             self.add(name, epoch, EXPANSION, metric, value, name, "validation", self.state.k - 1)
 
@@ -208,7 +208,7 @@ class Watch:
         for rise, change in done:
             values = {REMOVED: rise} if change.into is None else {MERGED: float(change.into), RISE: rise}
             for metric, value in values.items():
-                epoch = len(self.settings.stages())
+                epoch = self.settings.most_epochs
                 self.add(trained, epoch, REDUCTION, metric, value, component=change.component)
 
     def majorities(self, stage: str, epoch: int, trained: str, tasks: Sequence[Task]) -> None:
@@ -257,6 +257,11 @@ class Watch:
         if self.on_row is not None:
             self.on_row(row)
         return row
+
+    def forget(self, name: str) -> None:
+        """What was kept of a task that begins again, or goes back: its encoder is another one."""
+        self._kept = {key: kept for key, kept in self._kept.items() if key[0] != name}
+        self._kept_bytes = sum(e.h.numel() * e.h.element_size() for _, e in self._kept.values())
 
     def _network(self, record: TaskRecord) -> TaskNetwork:
         return TaskNetwork(self.settings, self.state, record)

@@ -1,0 +1,247 @@
+"""A second attempt at a task, with a candidate component: when it is made, and what is left of it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+
+import piaget
+from piaget.errors import LoadError
+from piaget.method import objective
+from piaget.scoring.scores import TaskNetwork
+from tests.small import binary_tasks, make_task, mixed_tasks, validation_of
+from tests.test_extending import SMALL, assert_same, everything, killed_at
+
+EPOCHS = 4
+
+
+@dataclass(frozen=True)
+class Decided(piaget.Expansion):
+    """A second attempt is always made, and kept or not, as it is told."""
+
+    kept: bool
+    proposes, passes, in_second_attempt = True, (False,), True
+
+    def keeps(self, evidence: piaget.Evidence) -> bool:
+        SEEN.append(evidence)
+        perfect = objective.perfect(evidence.kind, evidence.targets, evidence.without.shape[1])
+        return self.kept or torch.equal(evidence.with_candidate, perfect)
+
+
+SEEN: list[piaget.Evidence] = []
+
+
+def learner(expansion, **settings: Any) -> piaget.Learner:
+    chosen: dict[str, Any] = {"epochs": EPOCHS, "algorithm": "dynamic", "adaptation": "er"}
+    return piaget.Learner(**(SMALL | chosen | settings), expansion=expansion)
+
+
+def learned(tasks, expansion, **settings: Any) -> piaget.Learner:
+    whole = learner(expansion, **settings)
+    for task in tasks:
+        whole.learn(task)
+    return whole
+
+
+def values(rows, metric):
+    return [row["value"] for row in rows if row["metric"] == metric]
+
+
+# --- when it is made ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["binary", "multiclass", "regression"])
+def test_perfect_outputs_are_right_everywhere(kind):
+    y = validation_of(make_task("t", kind, 3)).y
+    out = objective.perfect(kind, y, objective.output_width(kind, 3))
+    assert torch.equal(objective.predict(kind, out), y)
+    assert objective.score(kind, out, y) == (0.0 if kind == "regression" else 1.0)
+
+
+@pytest.mark.parametrize(("errors", "made"), [(4, False), (5, True)])
+def test_it_is_made_if_a_perfect_candidate_would_be_kept(errors, made):
+    """5 of 5 errors mended have p = 1 / 32; 4 of 4 have 1 / 16, whatever a candidate does."""
+    without = torch.ones(30, 1)
+    without[:errors] = -1
+    evidence = piaget.Evidence.at_best("binary", without, torch.ones(30, dtype=torch.int64))
+    assert piaget.SecondAttempt().keeps(evidence) == made
+
+
+def test_a_task_that_needs_none_has_no_second_attempt():
+    tasks = binary_tasks(4)
+    reported: list[int] = []
+    careful = learner(piaget.SecondAttempt(level=1e-12))  # 40 errors of 30 samples would be needed
+    for task in tasks[:-1]:
+        careful.learn(task)
+    rows = careful.learn(tasks[-1], on_epoch=lambda report: reported.append(report.epoch))
+    assert reported == list(range(1, EPOCHS + 1))
+    assert not values(rows, "kept")
+    assert {row["epoch"] for row in rows} == {2 * EPOCHS}  # as many as there might have been
+
+
+def test_the_rules_are_mcnemars():
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(200):
+        targets = torch.randint(2, (40,), generator=generator)
+        signs = torch.randint(2, (2, 40, 1), generator=generator) * 2.0 - 1
+        evidence = piaget.Evidence("binary", signs[0], signs[1], targets)
+        assert piaget.SecondAttempt().keeps(evidence) == piaget.McNemar().keeps(evidence)
+    with pytest.raises(piaget.SettingError, match="level"):
+        piaget.SecondAttempt(level=2.0)
+
+
+# --- what is left of it -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("adaptation", ["fm", "er", "ewc", "nft"])
+@pytest.mark.parametrize("acceptance", ["all", "validated"])
+def test_one_that_is_not_kept_leaves_no_trace(adaptation, acceptance):
+    """But for the steps that it took: the learner is, to the bit, one that never tries a component."""
+    settings: dict[str, Any] = {"adaptation": adaptation, "acceptance": acceptance}
+    if adaptation == "fm":
+        settings["acceptance"] = "all"
+    tasks = mixed_tasks(5)
+    without = learned(tasks, "none", **settings)
+    tried = learned(tasks, Decided(False), **settings)
+    assert_same(without, tried)
+    assert tried.components == SMALL["initial_components"]
+    assert tried.state.steps > without.state.steps
+
+
+@pytest.mark.parametrize("encoder", ["learned", "fixed"])
+def test_one_that_is_kept_has_one_component_more_and_is_the_second_attempt(encoder):
+    """Its evidence: what the first attempt answered, and what the second one does."""
+    *past, task = binary_tasks(4)
+    first = learned([*past, task], "none", encoder=encoder)
+    SEEN.clear()
+    kept = learned(past, Decided(True), encoder=encoder)
+    before = kept.components
+    SEEN.clear()
+    rows = kept.learn(task)
+    assert kept.components == before + 1
+    assert values(rows, "kept") == [1.0]
+    _, evidence = SEEN
+    split = validation_of(task)
+
+    def answers(one: piaget.Learner) -> torch.Tensor:
+        network = TaskNetwork(one.settings, one.state, one.state.records[task.name])
+        return network.outputs(network.inputs(split.x))
+
+    torch.testing.assert_close(evidence.with_candidate, answers(kept))
+    assert len(past) - SMALL["initial_tasks"] == 1  # so the first attempt had a component more than `first`
+    assert not torch.equal(evidence.without, answers(first))
+    # What is scored in the rows is the second attempt's, also if its encoder is drawn anew and stays so.
+    (score,) = [row["value"] for row in rows if row["metric"] == "accuracy" and row["split"] == "test"]
+    (again,) = [row["value"] for row in kept.evaluate([task]) if row["metric"] == "accuracy"]
+    assert score == again
+
+
+def test_evidence_without_the_candidate_is_the_first_attempts():
+    tasks = binary_tasks(3)
+    first = learned(tasks, "none")
+    SEEN.clear()
+    learned(tasks, Decided(True))
+    split, name = validation_of(tasks[2]), tasks[2].name
+    network = TaskNetwork(first.settings, first.state, first.state.records[name])
+    answers = network.outputs(network.inputs(split.x))
+    for evidence in SEEN:  # whether to try, and whether to keep
+        assert torch.equal(evidence.without, answers)
+
+
+# --- interrupted, saved, in cohorts -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("epoch", [1, EPOCHS, EPOCHS + 1, 2 * EPOCHS])
+def test_interrupted_it_goes_on_as_if_nothing_had_been(kept, epoch, tmp_path):
+    tasks = mixed_tasks(4)
+    whole = learned(tasks, Decided(kept))
+    part = learned(tasks[:3], Decided(kept))
+    killed_at(epoch, part, tasks[3])
+    assert part.state.progress is not None
+    assert (part.state.progress.first is not None) == (epoch > EPOCHS)
+    part.save(tmp_path)
+    part = piaget.Learner.load(tmp_path, expansion=Decided(kept))
+    part.learn(tasks[3])
+    assert_same(whole, part)
+
+
+@pytest.mark.parametrize("damage", ["without candidate", "shape", "nan", "generator"])
+def test_a_damaged_first_attempt_is_noticed(damage, tmp_path):
+    tasks = binary_tasks(3)
+    part = learned(tasks[:2], piaget.SecondAttempt(level=0.99, least=0.0))
+    killed_at(EPOCHS + 1, part, tasks[2])
+    progress = part.state.progress
+    assert progress is not None
+    first = progress.first
+    assert first is not None
+    if damage == "without candidate":
+        progress.first = None
+    elif damage == "shape":
+        components = {name: p[:-1] for name, p in first.common.components.items()}
+        progress.first = first._replace(common=first.common._replace(components=components))
+    elif damage == "nan":
+        decoder = {name: p * torch.nan for name, p in first.params.decoder.items()}
+        progress.first = first._replace(params=first.params._replace(decoder=decoder))
+    else:
+        progress.first = first._replace(generator=first.generator[:-8].clone())
+    part.save(tmp_path)
+    with pytest.raises(LoadError):
+        piaget.Learner.load(tmp_path)
+
+
+def test_in_a_cohort_some_may_have_one_and_others_not():
+    """And those that have none wait for the others; all end with what they would have alone."""
+    rule = piaget.SecondAttempt(level=1e-3, least=0.0)  # 10 errors, at least
+    streams = [binary_tasks(5, n=24), [make_task(f"task {i}", n=24, seed=10 + i) for i in range(5)]]
+    alone = [learner(rule, seed=seed) for seed in range(2)]
+    attempts = []
+    for one, tasks in zip(alone, streams, strict=True):
+        attempts.append([len(values(one.learn(task), "kept")) for task in tasks])
+    assert attempts[0] != attempts[1]
+    cohort = piaget.Cohort([learner(rule, seed=seed) for seed in range(2)])
+    for pair in zip(*streams, strict=True):
+        cohort.learn(pair)
+    for one, other in zip(alone, cohort.learners, strict=True):
+        assert one.components == other.components
+        ours, theirs = everything(one), everything(other)
+        for key, tensor in ours.items():
+            torch.testing.assert_close(theirs[key], tensor, rtol=1e-7, atol=1e-9, msg=key)
+
+
+@dataclass(frozen=True)
+class Exploding(piaget.CandidateStart):
+    """A candidate that no training survives."""
+
+    def begin(self, fresh, components, usage):
+        return {name: p * 1e300 for name, p in fresh.items()}
+
+
+def test_one_that_diverges_leaves_the_learner_as_it_was():
+    tasks = binary_tasks(3)
+    part = learned(tasks[:2], Decided(True), candidate_start=Exploding())
+    before = everything(part)
+    reported: list[int] = []
+    with pytest.raises(piaget.Diverged):
+        part.learn(tasks[2], every=1, on_epoch=lambda report: reported.append(report.epoch))
+    assert reported[:EPOCHS] == list(range(1, EPOCHS + 1))  # the first attempt did not
+    after = everything(part)
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    assert tasks[2].name not in part.tasks
+
+
+def test_a_similar_start_does_not_take_the_first_attempt_for_a_past_task():
+    """It would be the most similar of all."""
+    tasks = binary_tasks(4)
+    seen: list[int] = []
+
+    @dataclass(frozen=True)
+    class Counting(piaget.Start):
+        def begin(self, new):
+            seen.append(len(new.past))
+            return new.drawn
+
+    learned(tasks, Decided(False), start=Counting())
+    assert seen == [2, 2, 3, 3]
