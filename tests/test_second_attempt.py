@@ -167,6 +167,36 @@ def test_interrupted_it_goes_on_as_if_nothing_had_been(kept, epoch, tmp_path):
     assert_same(whole, part)
 
 
+def test_a_missing_origin_is_noticed(tmp_path):
+    """Components that adapted in the first attempt are not those that a second one would begin with."""
+    tasks = binary_tasks(3)
+    part = learned(tasks[:2], piaget.SecondAttempt())
+    killed_at(1, part, tasks[2])
+    assert part.state.progress is not None
+    assert part.state.progress.origin is not None
+    part.state.progress.origin = None
+    part.save(tmp_path)
+    with pytest.raises(LoadError, match="second attempt"):
+        piaget.Learner.load(tmp_path)
+
+
+@pytest.mark.parametrize("adaptation", ["nft", "fm"])
+def test_a_second_attempt_begins_with_components_as_they_were(adaptation):
+    """Not as the first one adapted them: its assimilation leaves them alone, so they show until its end."""
+    *past, task = binary_tasks(3)
+    part = learned(past, Decided(True), adaptation=adaptation)
+    before = {name: p.clone() for name, p in part.state.components.items()}
+    seen: list[bool] = []
+
+    def look(report: piaget.EpochReport) -> None:
+        components = {name: p[: len(before[name])] for name, p in part.state.components.items()}
+        seen.append(all(torch.equal(components[name], p) for name, p in before.items()))
+
+    part.learn(task, on_epoch=look, every=1)
+    adapts = adaptation != "fm"
+    assert seen == ([True] * (EPOCHS - 1) + [not adapts]) * 2
+
+
 @pytest.mark.parametrize("damage", ["without candidate", "shape", "nan", "generator"])
 def test_a_damaged_first_attempt_is_noticed(damage, tmp_path):
     tasks = binary_tasks(3)

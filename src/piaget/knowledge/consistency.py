@@ -81,15 +81,26 @@ def _check_progress(settings: Settings, state: State) -> None:
     proposed = not progress.candidate or (settings.algorithm.expansion.proposes and state.k > 1)
     _require(proposed, "a component is on trial, but none can be")
     _check_best(settings, progress)
+    _check_attempts(settings, progress, bool(pending))
+    judged = progress.before is None or settings.acceptance.judges
+    _require(judged, "what an adaptation began with is there, but nobody judges it")
+    counted = set(progress.counts) <= set(settings.adaptation.counts)
+    _require(counted, f"counts of {', '.join(progress.counts)}")
+
+
+def _check_attempts(settings: Settings, progress: Progress, initial: bool) -> None:
+    """While a second attempt is made, what the first one came to; before that, where one would begin."""
     again = settings.algorithm.expansion.in_second_attempt
     _require(
         (progress.first is not None) == (progress.candidate and again),
         "a first attempt at the task is there without a second one, or the other way round",
     )
-    judged = progress.before is None or settings.acceptance.judges
-    _require(judged, "what an adaptation began with is there, but nobody judges it")
-    counted = set(progress.counts) <= set(settings.adaptation.counts)
-    _require(counted, f"counts of {', '.join(progress.counts)}")
+    may_come = again and settings.adaptation.trains_components and not (initial or progress.candidate)
+    there, undecided = progress.origin is not None, progress.epoch <= len(settings.stages())
+    _require(
+        may_come if there else not (may_come and undecided),
+        "where a second attempt at the task would begin is missing, or none can be made",
+    )
 
 
 def _check_best(settings: Settings, progress: Progress) -> None:
@@ -151,6 +162,7 @@ def _fresh(settings: Settings, state: State) -> State:
             generator=generator.get_state(),
             best=best,
             before=before,
+            origin=None if state.progress.origin is None else fresh.common,
             first=None if state.progress.first is None else _fresh_attempt(settings, fresh),
         )
     return fresh

@@ -54,7 +54,7 @@ def begin_initialization(settings: Settings, state: State, tasks: list[Task]) ->
 
 def begin(settings: Settings, state: State, task: Task, candidate: bool) -> None:
     """A new task; `candidate`: and a component on trial for it."""
-    model = settings.model
+    model, common = settings.model, state.common
     if candidate:
         entering = model.shapes(task.input_shape)[0]
         fresh = _placed(settings, model.components.draw(state.generator, entering, settings.torch_dtype))
@@ -64,6 +64,9 @@ def begin(settings: Settings, state: State, task: Task, candidate: bool) -> None
     drawn = _placed(settings, _draw_task(settings, state, task))
     _meet(settings, state, task, settings.start.begin(_newcomer(settings, state, task, drawn)))
     _track(settings, state, [task], candidate)
+    assert state.progress is not None
+    if settings.algorithm.expansion.in_second_attempt and settings.adaptation.trains_components:
+        state.progress.origin = None if candidate else common
     observed("begin", state)
 
 
@@ -73,6 +76,8 @@ def begin_again(settings: Settings, state: State, task: Task) -> None:
     assert progress is not None
     record = state.records.pop(task.name)
     first = Attempt(record.params, progress.moments[task.name], state.common, progress.generator)
+    if progress.origin is not None:
+        state.put(progress.origin)
     begin(settings, state, task, candidate=True)
     assert state.progress is not None
     state.progress.epoch, state.progress.counts = progress.epoch, progress.counts

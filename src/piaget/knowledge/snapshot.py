@@ -82,6 +82,8 @@ def describe(state: State, with_data: bool = True) -> tuple[dict[str, Any], Bran
         tree["generator"] = progress.generator
         if progress.before is not None:
             tree["before"] = _of_common(progress.before, places)
+        if progress.origin is not None:
+            tree["origin"] = _of_common(progress.origin, places)
         if progress.first is not None:
             tree["first"] = _of_attempt(progress.first, places)
         description["progress"] = {name: getattr(progress, name) for name in _PROGRESS_FIELDS}
@@ -186,7 +188,10 @@ def restore(data: dict[str, Any], tree: Branch, settings: Settings) -> State:
             for i, name in enumerate(fields["tasks"])
             if str(i) in branches
         }
-        before = _common(tree["before"], state.records, slots) if "before" in tree else None
+        before, origin = (
+            _common(tree[name], state.records, slots) if name in tree else None
+            for name in ("before", "origin")
+        )
         first = _attempt(tree["first"], state.records, slots) if "first" in tree else None
         state.progress = Progress(
             moments=moments,
@@ -194,6 +199,7 @@ def restore(data: dict[str, Any], tree: Branch, settings: Settings) -> State:
             validated=seen,
             best=best,
             before=before,
+            origin=origin,
             first=first,
             **fields,
         )

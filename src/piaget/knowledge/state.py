@@ -108,7 +108,9 @@ class Progress:
     validated: dict[str, list[ValidationScores]] = field(default_factory=dict)
     best: dict[str, Best] = field(default_factory=dict)
     before: Common | None = None  # the current stage adapts, and how much of it is kept is to be judged
-    first: Attempt | None = None  # this is the second attempt at the task
+    # Where a second attempt at the task would begin, if the first one changes what several tasks depend on.
+    origin: Common | None = None
+    first: Attempt | None = None  # this is the second attempt
 
 
 @dataclass(frozen=True)
