@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from piaget.lab.final_table import DIGITS, mean_and_error
 from piaget.lab.progress import duration
+from piaget.method.choices import EXPANDING
 from piaget.paper.cells import TRIALS
 from piaget.paper.results import component_numbers
 from piaget.report import metrics
@@ -193,11 +194,12 @@ def components(contents: Contents) -> Table:
         ["stream", "method", "components", "paper", "verdict", "tried", "kept"],
     )
     by_run = contents.compute(metrics.candidates).groupby("run")["kept"]
-    tried, kept = by_run.size(), by_run.sum()
     for group in contents.groups:
         structure, base, algorithm = group.first.parts
-        if algorithm != "dynamic" and not any(run.name in tried.index for run in group.runs):
+        if algorithm not in EXPANDING and not any(run.name in by_run.groups for run in group.runs):
             continue
+        # A run may have had no reason to try one.
+        tried, kept = (counts.reindex(group.names, fill_value=0) for counts in (by_run.size(), by_run.sum()))
         known = component_numbers()["components"].get(structure, {}).get(group.stream, {}).get(base)
         known = known if algorithm == "dynamic" and not group.variant else None
         values = list(group.of(contents.compute(metrics.components)).values())
