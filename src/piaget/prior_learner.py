@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from piaget import prior
 from piaget.data.class_weight import check_class_weight, check_classes
-from piaget.data.marks import Overlap, is_batch, marks_of
+from piaget.data.marks import is_batch, marks_of, overlap_of
 from piaget.data.plain import check_count, check_seed
 from piaget.data.tasks import Task
 from piaget.errors import SettingError, TaskError, UnknownTaskError, note
@@ -113,7 +113,8 @@ class PriorLearner(PriorAnswers):
         self._known_name(task)
         x, y = self._rows(task)
         watched = self._watched(task, evaluate_on)
-        if not again and Overlap(marks_of(x, y), self.lessons[task.name].batches).known:
+        learned = {name: one.batches for name, one in self.lessons.items()}
+        if not again and overlap_of(marks_of(x, y), task.name, learned).known:
             raise TaskError(f"task {task.name!r}: these {len(y)} rows were learned before; expected new ones")
         known = prior.update(self._known, task.name, x, y)
         self._take(known, {task.name: (x, y)}, {}, None)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import bisect
 import hashlib
+import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 DISTINCT = 0.9  # of rows that tell themselves apart: a share, at least, of different ones
 PART = 0.5  # of rows learned before that come again: with more, it is no coincidence
+FEW = 30  # rows: so many or more say themselves whether rows are often alike
 
 
 def marks_of(x: Tensor, y: Tensor) -> Tensor:
@@ -37,12 +40,27 @@ def is_batch(marks: Tensor, batches: Sequence[Tensor]) -> bool:
     return any(torch.equal(batch.sort().values, found) for batch in batches)
 
 
-class Overlap:
-    """A group's new rows beside those that were learned, batch by batch."""
+def tell_apart(batches: Iterable[Tensor]) -> bool:
+    """Do rows of the same batch differ, so that it is no coincidence if one is there again?"""
+    listed = list(batches)
+    return sum(len(batch.unique()) for batch in listed) > DISTINCT * sum(map(len, listed))
 
-    def __init__(self, new: Tensor, batches: Sequence[Tensor]) -> None:
+
+def overlap_of(new: Tensor, group: str, learned: Mapping[str, Sequence[Tensor]]) -> Overlap:
+    """The marks of a group's new rows beside what was learned, {group: batches}."""
+    own = learned[group]
+    everything = (batch for batches in learned.values() for batch in batches)
+    enough = sum(map(len, own)) >= FEW
+    return Overlap(new, own, tell_apart(own) and (enough or tell_apart(everything)))
+
+
+class Overlap:
+    """A group's new rows beside those that were learned, batch by batch. apart: do rows differ, by all
+    batches? One of few rows may have different ones by chance."""
+
+    def __init__(self, new: Tensor, batches: Sequence[Tensor], apart: bool = True) -> None:
         self.new, self.batches = new.tolist(), [Counter(batch.tolist()) for batch in batches]
-        self.there = Counter(self.new)
+        self.there, self.apart = Counter(self.new), apart
 
     @property
     def contained(self) -> bool:
@@ -52,7 +70,24 @@ class Overlap:
     @property
     def known(self) -> bool:
         """Was every new row learned before, and is that no coincidence?"""
-        return self.there in self.batches or (self.contained and self.distinct(self.there))
+        return self.whole or (self.contained and self.sure)
+
+    @property
+    def sure(self) -> bool:
+        """Do the rows differ that were learned, in all batches that have some of the new ones?"""
+        return all(self.distinct(batch) for batch in self.batches if batch & self.there)
+
+    @property
+    def whole(self) -> bool:
+        """Are the new rows just those of a batch, or of several that came one after another? (A first table
+        is learned in two: rows that were held out come last.)"""
+        ends = [0, *itertools.accumulate(batch.total() for batch in self.batches)]
+        for first, begin in enumerate(ends[:-1]):
+            last = bisect.bisect_left(ends, begin + len(self.new))
+            there = sum(self.batches[first:last], Counter[int]())
+            if there == self.there:
+                return True
+        return False
 
     @property
     def grown(self) -> bool:
@@ -61,7 +96,7 @@ class Overlap:
 
     def distinct(self, batch: Counter[int]) -> bool:
         """Do its rows differ, so that it is no coincidence if they are there again?"""
-        return len(batch) > DISTINCT * batch.total()
+        return len(batch) > DISTINCT * batch.total() and (self.apart or batch.total() >= FEW)
 
     def changed(self) -> tuple[int, int] | None:
         """If a large part of what was learned is there again, or of a batch of it, and a batch is there in

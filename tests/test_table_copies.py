@@ -1,0 +1,98 @@
+"""Rows of a later table that were learned before, in part, or nearly."""
+
+import warnings
+
+import numpy as np
+import pandas
+import pytest
+
+import piaget
+from piaget.errors import DataNote
+from piaget.streams import from_table
+from tests.commands import said, words
+from tests.tables import visits
+
+
+def kinds(groups, rows, seed):
+    """Rows of few kinds: three columns of two values, and a class."""
+    rng = np.random.default_rng(seed)
+    n = len(groups) * rows
+    table = pandas.DataFrame(
+        {
+            "g": np.repeat(list(groups), rows),
+            "a": rng.choice(["u", "v"], n),
+            "b": rng.choice(["p", "q"], n),
+            "c": rng.integers(0, 2, n),
+        }
+    )
+    return table.assign(y=np.where(rng.random(n) < 0.3 + 0.4 * (table["a"] == "u"), "yes", "no"))
+
+
+def learned(table, group="g", target="y"):
+    stream = from_table(table, group=group, target=target)
+    learner = piaget.PriorLearner(stream.labels, trees=False)
+    learner.learn_all(stream)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataNote)
+        learner.learn_table(table)  # the rows that were held out
+    return learner
+
+
+def rows_of(arrivals):
+    return [one.rows for one in arrivals]
+
+
+# --- where rows are often alike -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", [1, 4, 6, 20])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_new_rows_that_equal_known_ones_are_learned_where_rows_are_alike(rows, seed):
+    january, february = kinds("ABCD", 100, 0), kinds("AB", rows, seed)
+    learner = learned(january)
+    with pytest.warns(DataNote, match="rows are often alike in this table"):
+        assert rows_of(learner.learn_table(february)) == [rows, rows]
+    assert rows_of(learner.learn_table(february)) == [0, 0]  # the same table again
+    assert rows_of(learner.learn_table(january)) == [0] * 4  # learned in two batches
+    both = pandas.concat([january, february])
+    assert rows_of(learner.learn_table(both)) == [0] * 4
+    with pytest.warns(DataNote, match="rows are often alike in this table"):
+        assert rows_of(learner.learn_table(kinds("AB", rows + 1, seed + 7))) == [rows + 1] * 2
+
+
+def test_the_command_learns_rows_that_equal_known_ones(tmp_path, capsys):
+    first, later, out = tmp_path / "few1.csv", tmp_path / "few2.csv", tmp_path / "few"
+    kinds("ABCD", 100, 0).to_csv(first, index=False)
+    kinds("AB", 6, 1).to_csv(later, index=False)
+    run = words("run --group g --target y --quiet --table", first, out=out)
+    assert said(capsys, *run).code == 0
+    told = said(capsys, "learn", out, later)
+    assert (told.code, "0 new groups, 2 updated, 12 new rows" in told.out) == (0, True), told.out
+    assert "12 of 12 rows that are taken for new are equal to rows that were learned before" in told.err
+    assert "Nothing new" in said(capsys, "learn", out, later).out
+
+
+def test_few_different_rows_do_not_say_that_rows_differ():
+    """A small batch of different rows by chance, in a table of few kinds: the next one may have them, too."""
+    learner = learned(kinds("ABCD", 100, 0))
+    small = kinds("A", 60, 5).drop_duplicates()[:6].assign(g=["A"] * 3 + ["new"] * 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataNote)
+        assert rows_of(learner.learn_table(small)) == [3, 3]
+        other = pandas.concat([small[:2], small[3:5], kinds("B", 1, 3)])
+        assert rows_of(learner.learn_table(other)) == [2, 2, 1]
+        task = from_table(kinds("AB", 7, 9), encoding=learner.encoding(), fractions=(1, 0, 0))[0]
+        before = learner.lessons[task.name].rows
+        learner.update(task)
+    assert learner.lessons[task.name].rows == before + 7
+
+
+def test_a_part_of_a_table_is_known_though_one_group_has_equal_rows():
+    table = visits(range(4), 40).drop(columns="stay")
+    same = table["site"] == "site 3"
+    table.loc[same, ["age", "dose", "bmi"]] = 1.0
+    learner = learned(table, "site", "ill")
+    part = table[table.groupby("site").cumcount() < 30]
+    assert rows_of(learner.learn_table(part)) == [0] * 4
+    with pytest.warns(DataNote, match="rows are often alike"):
+        assert rows_of(learner.learn_table(part[part["site"] == "site 3"])) == [30]
