@@ -9,6 +9,8 @@ import pytest
 import piaget
 from piaget.errors import DataNote
 from piaget.streams import from_table
+from piaget.streams.table_rows import rows_by_group
+from piaget.table_copies import new_rows, note_copies
 from tests.commands import said, words
 from tests.tables import visits
 
@@ -96,3 +98,73 @@ def test_a_part_of_a_table_is_known_though_one_group_has_equal_rows():
     assert rows_of(learner.learn_table(part)) == [0] * 4
     with pytest.warns(DataNote, match="rows are often alike"):
         assert rows_of(learner.learn_table(part[part["site"] == "site 3"])) == [30]
+
+
+# --- what only looks new ------------------------------------------------------------------------------------
+
+NEARLY = "nearly equal to rows that were learned before"
+
+
+@pytest.mark.parametrize("target", ["ill", "stay"])
+@pytest.mark.parametrize("rows", [10, 60, 700])
+def test_a_table_with_other_digits_is_noted(target, rows):
+    table = visits(range(4), rows).drop(columns={"ill": "stay", "stay": "ill"}[target])
+    table["dose"] = np.random.default_rng(1).normal(size=len(table))
+    if target == "stay":
+        table["stay"] = table["stay"] * np.pi
+    rounded = table.assign(age=table["age"].round(1))
+    tables = [rounded, rounded.sample(frac=1, random_state=0), table.assign(dose=table["dose"].round(2))]
+    if target == "stay":
+        tables.append(table.assign(stay=table["stay"].astype(np.float32)))
+    later = visits(range(4), rows // 2, seed=5)[table.columns]
+    tables.append(pandas.concat([rounded, later]))
+    learner = learned(table, "site", target)
+    for same in tables:
+        with pytest.warns(DataNote, match=NEARLY):
+            note_of(learner, same)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        note_of(learner, later)
+        note_of(learner, table)
+
+
+def note_of(learner, table):
+    """Notes of what would be learned."""
+    groups, source = rows_by_group(table, learner.encoding(), learner.labels)
+    note_copies(learner, new_rows(learner, groups, source), source)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("columns", [["dose"], ["visits"], ["ward"], ["dose", "visits", "ward", "age"]])
+def test_ordinary_tables_are_not_taken_for_others_with_other_digits(columns, seed):
+    """Of one column or several, of numbers, whole numbers or categories."""
+
+    def table(groups, rows, seed):
+        made = visits(groups, rows, seed)
+        made["visits"] = np.random.default_rng(seed).integers(0, 40, len(made))
+        return made[["site", *columns, "ill"]]
+
+    learner = learned(table(range(5), 50, seed), "site", "ill")
+    with warnings.catch_warnings(record=True) as noted:
+        warnings.simplefilter("always")
+        for rows in (1, 10, 50, 200):
+            note_of(learner, table(range(7), rows, 100 + seed))
+    assert not [one for one in noted if NEARLY in str(one.message) or "renamed" in str(one.message)]
+
+
+def test_groups_with_other_names_are_noted():
+    table = visits(range(4), 30).drop(columns="stay")
+    learner = learned(table, "site", "ill")
+    with pytest.warns(
+        DataNote, match="have only rows that were learned before, of 'site 0', 'site 1', 'site 2'"
+    ):
+        note_of(learner, table.assign(site="the " + table["site"]))
+    with pytest.warns(
+        DataNote, match=r"new groups \('other'\) have only rows .* of 'site 2'\. If groups were"
+    ):
+        note_of(learner, table[60:75].assign(site="other"))
+    few = learned(kinds("ABCD", 100, 0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # few kinds of rows: any group has those of others
+        for rows in (1, 5, 30):
+            note_of(few, kinds("XY", rows, 3))

@@ -14,7 +14,7 @@ from piaget.prior_learner import PriorLearner
 from piaget.scoring.rows import ARRIVAL, EXPLAINED, USUAL_SPREAD, USUALLY, Row
 from piaget.streams.table_notes import note_alike
 from piaget.streams.table_rows import rows_by_group
-from piaget.table_copies import new_rows
+from piaget.table_copies import new_rows, note_copies
 
 FAR_RANGES = 10  # how many times the range that was learned a value may lie outside it without a note
 
@@ -69,7 +69,10 @@ def learn_table(
     note_alike(groups, learner.tasks)
     if not learner.labels:
         _note_far(learner, encoding.target, groups)
-    fresh = groups if again else new_rows(learner, groups, source)
+    fresh = groups
+    if not again:
+        fresh = new_rows(learner, groups, source)
+        note_copies(learner, fresh, source)
     new = {g: rows for g, rows in fresh.items() if len(rows[1]) and learner.tasks and g not in learner.tasks}
     explained = prior.appraise_many(learner.known, new) if new else {}
     arrivals = [

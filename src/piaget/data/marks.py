@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import torch
 from torch import Tensor
 
-DISTINCT = 0.9  # of rows that tell themselves apart: a share, at least, of different ones
+CHANCE = 0.2  # of a row being there again by coincidence: with less, rows tell themselves apart
 PART = 0.5  # of rows learned before that come again: with more, it is no coincidence
 FEW = 30  # rows: so many or more say themselves whether rows are often alike
 
@@ -40,27 +40,45 @@ def is_batch(marks: Tensor, batches: Sequence[Tensor]) -> bool:
     return any(torch.equal(batch.sort().values, found) for batch in batches)
 
 
-def tell_apart(batches: Iterable[Tensor]) -> bool:
-    """Do rows of the same batch differ, so that it is no coincidence if one is there again?"""
-    listed = list(batches)
-    return sum(len(batch.unique()) for batch in listed) > DISTINCT * sum(map(len, listed))
+def repeats(counts: Iterable[Sequence[int]]) -> float:
+    """How probably two rows of a batch are equal. counts: how often each of its rows is there, by batch."""
+    equal = pairs = 0
+    for one in counts:
+        rows = sum(one)
+        equal, pairs = equal + sum(n * (n - 1) for n in one), pairs + rows * (rows - 1)
+    return equal / max(pairs, 1)
 
 
 def overlap_of(new: Tensor, group: str, learned: Mapping[str, Sequence[Tensor]]) -> Overlap:
     """The marks of a group's new rows beside what was learned, {group: batches}."""
     own = learned[group]
-    everything = (batch for batches in learned.values() for batch in batches)
-    enough = sum(map(len, own)) >= FEW
-    return Overlap(new, own, tell_apart(own) and (enough or tell_apart(everything)))
+    known = [own] if sum(map(len, own)) >= FEW else [own, [one for told in learned.values() for one in told]]
+    usual = (repeats(one.unique(return_counts=True)[1].tolist() for one in batches) for batches in known)
+    return Overlap(new, own, max(usual))
+
+
+def origins(new: Mapping[str, Tensor], learned: Mapping[str, Sequence[Tensor]]) -> dict[str, str]:
+    """For new groups that have rows of known ones: the one of which there are most. new: marks."""
+    names, sizes = list(learned), [sum(map(len, batches)) for batches in learned.values()]
+    marks = torch.cat([batch for batches in learned.values() for batch in batches])
+    marks, order = marks.sort()
+    owner = torch.arange(len(names)).repeat_interleave(torch.tensor(sizes))[order]
+    found = {}
+    for group, rows in new.items():
+        places = torch.searchsorted(marks, rows).clamp(max=len(marks) - 1)
+        there = places[marks[places] == rows]
+        if len(there):
+            found[group] = names[int(owner[there].mode().values)]
+    return found
 
 
 class Overlap:
-    """A group's new rows beside those that were learned, batch by batch. apart: do rows differ, by all
-    batches? One of few rows may have different ones by chance."""
+    """A group's new rows beside those that were learned, batch by batch. usual: how probably two rows are
+    equal, by all batches: of a batch of few rows, all may differ by chance."""
 
-    def __init__(self, new: Tensor, batches: Sequence[Tensor], apart: bool = True) -> None:
+    def __init__(self, new: Tensor, batches: Sequence[Tensor], usual: float = 0.0) -> None:
         self.new, self.batches = new.tolist(), [Counter(batch.tolist()) for batch in batches]
-        self.there, self.apart = Counter(self.new), apart
+        self.there, self.usual = Counter(self.new), usual
 
     @property
     def contained(self) -> bool:
@@ -74,7 +92,7 @@ class Overlap:
 
     @property
     def sure(self) -> bool:
-        """Do the rows differ that were learned, in all batches that have some of the new ones?"""
+        """Do rows differ, in all batches that have some of the new ones?"""
         return all(self.distinct(batch) for batch in self.batches if batch & self.there)
 
     @property
@@ -94,9 +112,14 @@ class Overlap:
         """Is every row that was learned among the new ones?"""
         return not sum(self.batches, Counter[int]()) - self.there
 
-    def distinct(self, batch: Counter[int]) -> bool:
-        """Do its rows differ, so that it is no coincidence if they are there again?"""
-        return len(batch) > DISTINCT * batch.total() and (self.apart or batch.total() >= FEW)
+    def distinct(self, batch: Counter[int], rows: int | None = None) -> bool:
+        """Is it no coincidence if a row of the batch is there again? rows: among which one may be equal to
+        it (default: all that were learned)."""
+        equal = repeats([list(batch.values()), list(self.there.values())])
+        if batch.total() < FEW:
+            equal = max(equal, self.usual)
+        among = sum(map(Counter.total, self.batches)) if rows is None else rows
+        return equal * max(among, FEW) < CHANCE
 
     def changed(self) -> tuple[int, int] | None:
         """If a large part of what was learned is there again, or of a batch of it, and a batch is there in
@@ -106,7 +129,7 @@ class Overlap:
         for batch in self.batches:
             again = (batch & self.there).total()
             part = again > PART * batch.total() or (most and again > 0)
-            if self.distinct(batch) and part and again < batch.total():
+            if part and again < batch.total() and self.distinct(batch, len(self.new)):
                 return (known & self.there).total(), known.total()
         return None
 
