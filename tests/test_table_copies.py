@@ -5,9 +5,10 @@ import warnings
 import numpy as np
 import pandas
 import pytest
+import torch
 
 import piaget
-from piaget.errors import DataNote
+from piaget.errors import DataError, DataNote, SettingError
 from piaget.streams import from_table
 from piaget.streams.table_rows import rows_by_group
 from piaget.table_copies import new_rows, note_copies
@@ -98,6 +99,49 @@ def test_a_part_of_a_table_is_known_though_one_group_has_equal_rows():
     assert rows_of(learner.learn_table(part)) == [0] * 4
     with pytest.warns(DataNote, match="rows are often alike"):
         assert rows_of(learner.learn_table(part[part["site"] == "site 3"])) == [30]
+
+
+# --- an export of the last weeks ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", ["ill", "stay"])
+def test_known_rows_are_skipped_and_the_rest_is_learned(target):
+    table = visits(range(3), 40).drop(columns={"ill": "stay", "stay": "ill"}[target])
+    later = visits(range(4), 12, seed=3)[table.columns]
+    rolling = pandas.concat([table[table.groupby("site").cumcount() >= 10], later])
+    learner = learned(table, "site", target)
+    with pytest.raises(DataError, match=r"30 are there again, .* \(--skip-known, skip_known=True\)"):
+        learner.learn_table(rolling)
+    with pytest.raises(SettingError, match="again and skip_known: expected one of them"):
+        learner.learn_table(rolling, again=True, skip_known=True)
+    arrivals = learner.learn_table(rolling, skip_known=True)
+    assert [(one.rows, one.seen) for one in arrivals] == [(12, 30)] * 3 + [(12, 0)]
+    plain = learned(table, "site", target)
+    plain.learn_table(later)
+    for group in plain.tasks:
+        a, b = (one.known.records[group] for one in (learner, plain))
+        assert torch.equal(a.x, b.x)
+        assert torch.equal(a.y, b.y)
+    assert rows_of(learner.learn_table(rolling, skip_known=True)) == [0] * 4
+    few = learned(kinds("AB", 100, 0))
+    assert rows_of(few.learn_table(kinds("AB", 6, 1), skip_known=True)) == [0, 0]
+
+
+def test_the_command_skips_known_rows(tmp_path, capsys):
+    first, later, out = tmp_path / "first.csv", tmp_path / "later.csv", tmp_path / "out"
+    table = visits(range(3), 40).drop(columns="stay")
+    table.to_csv(first, index=False)
+    pandas.concat([table[15:], visits([0, 5], 9, seed=3)[table.columns]]).to_csv(later, index=False)
+    assert said(capsys, *words("run --group site --target ill --quiet --table", first, out=out)).code == 0
+    refused = said(capsys, "learn", out, later)
+    assert (refused.code, "--skip-known" in refused.err) == (2, True)
+    told = said(capsys, "learn", out, later, "--skip-known")
+    assert told.code == 0, told.err
+    assert "site 0  updated with 9 rows; 25 rows were learned before" in told.out
+    assert "1 new group, 1 updated, 18 new rows" in told.out
+    with pytest.raises(SystemExit):
+        said(capsys, "learn", out, later, "--skip-known", "--again")
+    assert "not allowed with argument" in capsys.readouterr().err
 
 
 # --- what only looks new ------------------------------------------------------------------------------------

@@ -18,14 +18,22 @@ NOT_FEW = 5  # rows: with fewer, it may be chance
 SAMPLED = 50, 100  # groups, and rows of each, that are looked at
 
 
-def new_rows(learner: PriorLearner, groups: dict[str, Rows], source: str) -> dict[str, Rows]:
-    """Those that were not learned before, of each group."""
+def new_rows(
+    learner: PriorLearner, groups: dict[str, Rows], source: str, skip_known: bool = False
+) -> dict[str, Rows]:
+    """Those that were not learned before, of each group. skip_known: whatever equals a row that was learned
+    is that row, also if others are missing, or rows are often alike."""
     learned = {group: one.batches for group, one in learner.lessons.items()}
     overlaps = {
         group: overlap_of(marks_of(*rows), group, learned)
         for group, rows in groups.items()
         if group in learned
     }
+    if skip_known:
+        masks = {group: overlap.beyond() for group, overlap in overlaps.items()}
+        return groups | {
+            group: (groups[group][0][mask], groups[group][1][mask]) for group, mask in masks.items()
+        }
     contained = len(overlaps) == len(groups) and all(one.contained for one in overlaps.values())
     if contained and _is_copy(list(overlaps.values())):
         return {group: (x[:0], y[:0]) for group, (x, y) in groups.items()}
@@ -56,8 +64,9 @@ def _check_unchanged(group: str, overlap: Overlap, source: str) -> None:
         raise DataError(
             f"{source}: of {found[1]} rows of {group!r} that were learned before, {found[0]} are there "
             "again, and the others are not: they were changed or removed. Expected all of them, or new "
-            "rows only: forget the group first, or say that all rows are to count again (--again, "
-            "again=True)"
+            "rows only. If rows were removed, as in an export of the last weeks: skip those that are known, "
+            "and learn the rest (--skip-known, skip_known=True). If rows were changed: forget the group "
+            "first. Or say that all rows are to count again (--again, again=True)"
         )
 
 

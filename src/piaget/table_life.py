@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from piaget import prior
-from piaget.errors import DataError, note
+from piaget.errors import DataError, SettingError, note
 from piaget.knowledge.common import Rows
 from piaget.prior_learner import PriorLearner
 from piaget.scoring.rows import ARRIVAL, EXPLAINED, USUAL_SPREAD, USUALLY, Row
@@ -58,10 +58,18 @@ def is_unusual(found: float, usual: float, spread: float) -> bool:
 
 
 def learn_table(
-    learner: PriorLearner, table: Any, *, again: bool = False, columns: Sequence[str] | None = None
+    learner: PriorLearner,
+    table: Any,
+    *,
+    again: bool = False,
+    skip_known: bool = False,
+    columns: Sequence[str] | None = None,
 ) -> list[Arrival]:
     """Learns all rows of a table (or its path) that are new. again: also those that were learned before.
-    columns: those of the first table, if they are known."""
+    skip_known: all but those, whatever else is missing. columns: those of the first table, if they are
+    known."""
+    if again and skip_known:
+        raise SettingError("again and skip_known: expected one of them, since known rows count or do not")
     encoding = learner.encoding()
     if encoding is None:
         raise DataError("the learner has learned no task from a table: it has no columns to go by")
@@ -71,7 +79,7 @@ def learn_table(
         _note_far(learner, encoding.target, groups)
     fresh = groups
     if not again:
-        fresh = new_rows(learner, groups, source)
+        fresh = new_rows(learner, groups, source, skip_known)
         note_copies(learner, fresh, source)
     new = {g: rows for g, rows in fresh.items() if len(rows[1]) and learner.tasks and g not in learner.tasks}
     explained = prior.appraise_many(learner.known, new) if new else {}

@@ -138,6 +138,10 @@ class Overlap:
         known = sum(self.batches, Counter[int]())
         return sum(known[mark] > 0 for mark, fresh in zip(self.new, unseen.tolist(), strict=True) if fresh)
 
+    def beyond(self) -> Tensor:
+        """(n,) bool: which rows are new if every one that equals a learned row is that one."""
+        return self._without(sum(self.batches, Counter[int]()) & self.there)
+
     def unseen(self, all_grown: bool) -> Tensor:
         """(n,) bool: which rows are new. all_grown: the whole table holds what was learned of its groups.
         Equal rows are known ones where rows tell themselves apart, and where all of them are there."""
@@ -145,6 +149,9 @@ class Overlap:
         for batch in self.batches:
             if self.distinct(batch) or (all_grown and not batch - left):
                 left, taken = left - batch, taken + (batch & left)
+        return self._without(taken)
+
+    def _without(self, taken: Counter[int]) -> Tensor:
         fresh = []
         for mark in self.new:
             fresh.append(taken[mark] == 0)

@@ -175,7 +175,7 @@ def opened(path: Path) -> tuple[RunFolder, PriorLearner]:
 
 
 def learn(
-    path: Path, table: Path, again: bool = False, keep: bool = True
+    path: Path, table: Path, again: bool = False, keep: bool = True, skip_known: bool = False
 ) -> tuple[list[Arrival], PriorLearner, Path]:
     """A later table; what it brought of each group, the learner that knows it, and the run's folder. Unless
     it is to be kept, nothing of that is written."""
@@ -184,7 +184,7 @@ def learn(
         _finish(run.path)
         run, learner = opened(run.path)
         columns = run.description.get("columns")
-        arrivals = learn_table(learner, table, again=again, columns=columns)
+        arrivals = learn_table(learner, table, again=again, skip_known=skip_known, columns=columns)
         gone = [one.group for one in arrivals if not one.known and one.group in _forgotten(run.path)]
         if gone:
             note(f"groups that were forgotten come again: {some(gone)}")
