@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from piaget import prior
-from piaget.errors import DataError, SettingError, note
+from piaget.errors import DataError, SettingError, UnknownTaskError, note
 from piaget.knowledge.common import Rows
 from piaget.prior_learner import PriorLearner
 from piaget.scoring.rows import ARRIVAL, EXPLAINED, USUAL_SPREAD, USUALLY, Row
@@ -70,7 +70,14 @@ def learn_table(
     known."""
     if again and skip_known:
         raise SettingError("again and skip_known: expected one of them, since known rows count or do not")
-    encoding = learner.encoding()
+    try:
+        encoding = learner.encoding()
+    except UnknownTaskError as error:
+        raise UnknownTaskError(
+            "nothing is known yet, so that it is not clear how columns are to be read: learn a first table "
+            "as a stream, learner.learn_all(stream); then learn_table learns later ones, and rows that were "
+            "held out"
+        ) from error
     if encoding is None:
         raise DataError("the learner has learned no task from a table: it has no columns to go by")
     groups, source = rows_by_group(table, encoding, learner.labels, columns)

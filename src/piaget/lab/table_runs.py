@@ -155,12 +155,17 @@ def _held_out(configuration: Configuration, stream: Stream) -> bool:
 # --- a life of years ----------------------------------------------------------------------------------------
 
 
-def opened(path: Path) -> tuple[RunFolder, PriorLearner]:
-    """The run of a folder, and its learner; the folder may be that of a command with a single seed."""
+def only_run(path: Path) -> RunFolder:
+    """The run of a folder, which may be that of a command with a single seed."""
     runs = folder.runs_in(path)
     if len(runs) > 1:
         raise SettingError(f"{path} has {len(runs)} runs; give one of them, such as {runs[0].path}")
-    one = runs[0] if runs else RunFolder(path)
+    return runs[0] if runs else RunFolder(path)
+
+
+def opened(path: Path) -> tuple[RunFolder, PriorLearner]:
+    """The run of a folder, and its learner."""
+    one = only_run(path)
     if not (one.path / "run.json").is_file():
         raise folder.no_runs(path)
     if one.status != DONE:
