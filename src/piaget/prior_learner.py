@@ -107,8 +107,9 @@ class PriorLearner(PriorAnswers):
     def update(
         self, task: Task, *, evaluate_on: Iterable[Task] | None = None, again: bool = False
     ) -> list[Row]:
-        """Learns more rows of a task that is known. For a regression, the same as if they had been there at
-        once. Rows that were all learned before are refused, unless they are to count `again`."""
+        """Learns more rows of a task that is known. For a regression, its sums are the same as if they had
+        been there at once; components adapt from where they were. Rows that were all learned before are
+        refused, unless they are to count `again`."""
         check_is_task(task)
         self._known_name(task)
         x, y = self._rows(task)
@@ -138,7 +139,7 @@ class PriorLearner(PriorAnswers):
         return learn_table(self, table, again=again, skip_known=skip_known)
 
     def forget(self, *tasks: str | Task) -> None:
-        """As if they had never been learned: all that was drawn from them is estimated anew from the others.
+        """Their rows and sums are gone, and all that was drawn from them is estimated anew from the others.
         (How columns of a table are scaled stays as it was.)"""
         names = [self._known_name(task) for task in tasks]
         known = prior.forget(self._known, *names)
