@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor
 from piaget.data.marks import PART, Overlap, marks_of, origins, overlap_of
 from piaget.errors import DataError, note
 from piaget.knowledge.common import Rows
+from piaget.knowledge.prior_storage import usual_repeats
 from piaget.prior_learner import PriorLearner
 from piaget.streams.table_notes import some
 
@@ -23,11 +25,11 @@ def new_rows(
 ) -> dict[str, Rows]:
     """Those that were not learned before, of each group. skip_known: whatever equals a row that was learned
     is that row, also if others are missing, or rows are often alike."""
-    learned = {group: one.batches for group, one in learner.lessons.items()}
+    usual = functools.cache(lambda: usual_repeats(learner.lessons))
     overlaps = {
-        group: overlap_of(marks_of(*rows), group, learned)
+        group: overlap_of(marks_of(*rows), learner.lessons[group].batches, usual)
         for group, rows in groups.items()
-        if group in learned
+        if group in learner.lessons
     }
     if skip_known:
         masks = {group: overlap.beyond() for group, overlap in overlaps.items()}
@@ -137,9 +139,10 @@ def _near(distances: Tensor) -> float:
 def _note_renamed(new: dict[str, Tensor], learner: PriorLearner, source: str) -> None:
     """New groups, by the marks of their rows, that have only rows of a known one, where rows differ."""
     learned = {group: one.batches for group, one in learner.lessons.items()}
+    usual = functools.cache(lambda: usual_repeats(learner.lessons))
     same = {}
     for group, origin in origins(new, learned).items():
-        overlap = overlap_of(new[group], origin, learned)
+        overlap = overlap_of(new[group], learned[origin], usual)
         if overlap.contained and overlap.sure:
             same[group] = origin
     if sum(len(new[group]) for group in same) >= NOT_FEW:

@@ -6,8 +6,9 @@ import bisect
 import hashlib
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -40,28 +41,37 @@ def is_batch(marks: Tensor, batches: Sequence[Tensor]) -> bool:
     return any(torch.equal(batch.sort().values, found) for batch in batches)
 
 
-def repeats(counts: Iterable[Sequence[int]]) -> float:
-    """How probably two rows of a batch are equal. counts: how often each of its rows is there, by batch."""
-    equal = pairs = 0
-    for one in counts:
-        rows = sum(one)
-        equal, pairs = equal + sum(n * (n - 1) for n in one), pairs + rows * (rows - 1)
+def repeats(batches: Sequence[Tensor]) -> float:
+    """How probably two rows of the same batch are equal, by all batches."""
+    sizes = [len(batch) for batch in batches]
+    if not sum(sizes):
+        return 0.0
+    batch, marks = np.repeat(np.arange(len(sizes)), sizes), torch.cat(list(batches)).numpy()
+    order = np.lexsort((marks, batch))
+    other = (np.diff(marks[order]) != 0) | (np.diff(batch[order]) != 0)
+    ends = np.flatnonzero(np.concatenate([other, [True]])) + 1
+    return _chance(np.diff(ends, prepend=0).tolist(), sizes)
+
+
+def _chance(counts: Iterable[int], sizes: Iterable[int]) -> float:
+    """The share of pairs that are equal. counts: of rows that are equal; sizes: of batches."""
+    equal, pairs = (sum(n * (n - 1) for n in numbers) for numbers in (counts, sizes))
     return equal / max(pairs, 1)
 
 
-def overlap_of(new: Tensor, group: str, learned: Mapping[str, Sequence[Tensor]]) -> Overlap:
-    """The marks of a group's new rows beside what was learned, {group: batches}."""
-    own = learned[group]
-    known = [own] if sum(map(len, own)) >= FEW else [own, [one for told in learned.values() for one in told]]
-    usual = (repeats(one.unique(return_counts=True)[1].tolist() for one in batches) for batches in known)
-    return Overlap(new, own, max(usual))
+def overlap_of(new: Tensor, own: Sequence[Tensor], usual: Callable[[], float]) -> Overlap:
+    """The marks of a group's new rows beside its own batches. usual: how probably two rows of a group are
+    equal, by all groups; asked for if the group has few rows itself."""
+    few = sum(map(len, own)) < FEW
+    return Overlap(new, own, max(repeats(own), usual() if few else 0.0))
 
 
 def origins(new: Mapping[str, Tensor], learned: Mapping[str, Sequence[Tensor]]) -> dict[str, str]:
     """For new groups that have rows of known ones: the one of which there are most. new: marks."""
     names, sizes = list(learned), [sum(map(len, batches)) for batches in learned.values()]
-    marks = torch.cat([batch for batches in learned.values() for batch in batches])
-    marks, order = marks.sort()
+    if not sum(sizes):
+        return {}
+    marks, order = torch.cat([batch for batches in learned.values() for batch in batches]).sort()
     owner = torch.arange(len(names)).repeat_interleave(torch.tensor(sizes))[order]
     found = {}
     for group, rows in new.items():
@@ -115,7 +125,8 @@ class Overlap:
     def distinct(self, batch: Counter[int], rows: int | None = None) -> bool:
         """Is it no coincidence if a row of the batch is there again? rows: among which one may be equal to
         it (default: all that were learned)."""
-        equal = repeats([list(batch.values()), list(self.there.values())])
+        counts = itertools.chain(batch.values(), self.there.values())
+        equal = _chance(counts, (batch.total(), self.there.total()))
         if batch.total() < FEW:
             equal = max(equal, self.usual)
         among = sum(map(Counter.total, self.batches)) if rows is None else rows
