@@ -1,6 +1,7 @@
 """A table of one's own over the months, through the command line."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 
 import piaget
 from piaget.cli import main
-from piaget.errors import DataNote
+from piaget.errors import DataError, DataNote, UnknownTaskError
 from piaget.lab import folder as run_folder, table_runs
 from piaget.lab.folder import RunFolder
 from piaget.lab.locks import only_one
@@ -38,8 +39,6 @@ def trained(tmp_path_factory):
 
 @pytest.fixture
 def place(trained, tmp_path):
-    import shutil
-
     shutil.copytree(trained, tmp_path / "copy")
     return tmp_path / "copy"
 
@@ -271,6 +270,27 @@ def test_a_dry_run_keeps_nothing(place, capsys, tmp_path):
     assert learned.out.splitlines()[:-1] == dry.out.splitlines()[:-1]
 
 
+def test_predictions_do_not_overwrite_the_table(place, capsys, tmp_path):
+    out, new = place / "out", tmp_path / "new.csv"
+    visits([0], 5, seed=3).drop(columns=["stay", "ill"]).to_csv(new, index=False)
+    before, link = new.read_bytes(), tmp_path / "link.csv"
+    link.symlink_to(new)
+    for target in (new, link, tmp_path / "." / "new.csv"):
+        told = said(capsys, "predict", out, new, "--out", target)
+        assert (told.code, "that is the table itself; expected another file" in told.err) == (2, True)
+    assert new.read_bytes() == before
+
+
+def test_predictions_of_several_runs(place, capsys, tmp_path):
+    out, new = place / "out", tmp_path / "new.csv"
+    visits([0], 5, seed=3).to_csv(new, index=False)
+    shutil.copytree(out / "seed-0", out / "seed-1")
+    for arguments in (("learn", out, new), ("predict", out, new, "--out", tmp_path / "p.csv")):
+        told = said(capsys, *arguments)
+        assert told.code == 2
+        assert f"{out} has 2 runs; give one of them, such as {out / 'seed-0'}" in told.err
+
+
 def test_other_class_weights_are_another_run(tmp_path, capsys):
     arguments = [*january(tmp_path, groups=range(3)), "--out", tmp_path / "out"]
     assert said(capsys, *arguments).code == 0
@@ -469,6 +489,10 @@ def test_tables_in_python():
     stream = from_table(table, group="site", target="ill")
     learner = piaget.Learner.for_stream(stream)
     assert isinstance(learner, piaget.PriorLearner)
+    with pytest.raises(
+        UnknownTaskError, match=r"learn a first table as a stream, learner\.learn_all\(stream\)"
+    ):
+        learner.learn_table(table)
     learner.learn_all(stream)
     arrivals = learner.learn_table(visits([1, 7], 20, seed=3))
     assert [(one.group, one.known, one.rows) for one in arrivals] == [
@@ -505,6 +529,27 @@ def test_texts_for_missing_values_and_truth_values_are_the_same_later(tmp_path, 
     original = pandas.read_csv(path, dtype=str, keep_default_na=False)
     pandas.testing.assert_frame_equal(written[original.columns], original)  # to the letter
     assert "Nothing new" in said(capsys, "learn", out, path).out
+
+
+def test_truth_values_as_texts_later():
+    table = visits(range(3), 40).drop(columns="stay")
+    table["smokes"] = np.random.default_rng(0).random(len(table)) < 0.5
+    table["ill"] = table["ill"] == "yes"
+    stream = from_table(table, group="site", target="ill")
+    learner = piaget.PriorLearner(stream.labels, trees=False)
+    learner.learn_all(stream)
+    expected = learner.predict_table(table, proba=True)["probability of True"]
+    spelt = {True: "TRUE", False: "false"}
+    for values in (table["smokes"].astype(str), table["smokes"].map(spelt), table["smokes"].astype("string")):
+        later = table.assign(smokes=values)
+        assert (learner.predict_table(later, proba=True)["probability of True"] == expected).all()
+    later = table.assign(smokes=table["smokes"].map(spelt), ill=table["ill"].map(spelt))
+    from_table(later, encoding=stream.encoding)
+    assert {one.rows for one in learner.learn_table(later)} == {8}  # those that were held out
+    with pytest.raises(DataError, match="column 'smokes' holds 'perhaps' in row 0"):
+        learner.predict_table(table.assign(smokes="perhaps"))
+    with pytest.raises(DataError, match="column 'age' holds 'True' in row 0"):
+        learner.predict_table(table.assign(age="True"))
 
 
 def test_names_of_columns_that_would_be_the_same(tmp_path, capsys):

@@ -566,6 +566,7 @@ def test_prior_learners_on_disk(saved_priors, data):
             expect(given, named, "an error that does not say which learner", str(learner))
             return
         tried(given, lambda: learner.predict(rows, "site 1"))
+        tried(given, lambda: learner.learn_table(rows, skip_known=True))
         tried(given, lambda: learner.learn_table(rows))
         tried(given, lambda: learner.forget("site 0"))
         tried(given, lambda: learner.save(place / "again"))

@@ -242,3 +242,51 @@ def test_what_only_held_out_rows_have_is_said():
     told = " ".join(str(one.message) for one in caught)
     assert "column 'c': 'w' occur only in rows that are held out" in told
     assert "column 'a': missing values occur only in rows that are held out" in told
+
+
+# --- rows that occur more than once -------------------------------------------------------------------------
+
+
+def test_copies_of_rows_stay_in_the_same_split():
+    table = only(frame(groups=4, rows=30), "cost")
+    twice = pandas.concat([table, table, table[::2]], ignore_index=True)
+    with pytest.warns(DataNote, match="table: 300 of 300 rows occur more than once .120 are different"):
+        stream = from_table(twice, group="site", target="cost")
+    for task in stream:
+        train, validation, test = ({*map(tuple, part.x.tolist())} for _, part in task.splits())
+        assert len(train | validation | test) == 30  # none in two of them
+        assert [len(part) for part in (train, validation, test)] == [18, 6, 6]
+        assert sum(len(part) for _, part in task.splits()) == 75
+    once = from_table(table, group="site", target="cost")
+    late = pandas.concat([table, table[30:45]], ignore_index=True)
+    with pytest.warns(DataNote, match="30 of 135 rows occur more than once"):
+        mixed = from_table(late, encoding=once.encoding)
+    for i in (0, 2, 3):  # groups without copies are divided as ever
+        for (_, part), (_, before) in zip(mixed[i].splits(), once[i].splits(), strict=True):
+            assert torch.equal(part.x, before.x)
+
+
+def test_copies_in_splits_of_ones_own_are_noted():
+    table = only(frame(groups=3, rows=30), "ill")
+    twice = pandas.concat([table.assign(part="train"), table.assign(part="test")])
+    with pytest.warns(DataNote, match="180 of 180 rows .* in several splits, so that scores on test"):
+        from_table(twice, group="site", target="ill", split="part")
+    inside = pandas.concat([table.assign(part=np.where(table.index % 3, "train", "test"))] * 2)
+    with pytest.warns(DataNote, match="each in a single split"):
+        from_table(inside, group="site", target="ill", split="part")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_that_are_equal_by_chance_are_no_copies(seed):
+    """Few values: new rows will equal old ones, too, and the splits are random as ever."""
+    rng = np.random.default_rng(seed)
+    table = pandas.DataFrame(
+        {
+            "site": np.repeat(["a", "b", "c"], 80),
+            "ward": rng.choice(["red", "green"], 240),
+            "visits": rng.integers(0, 60, 240),
+            "ill": rng.choice(["yes", "no"], 240, p=[0.1, 0.9]),
+        }
+    )
+    for columns in (["ward"], ["visits"], ["ward", "visits"]):
+        from_table(table[["site", *columns, "ill"]], group="site", target="ill")  # without a note

@@ -10,7 +10,7 @@ import torch
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import log_loss, r2_score, roc_auc_score
 
-from piaget.data.marks import Overlap, is_batch, marks_of
+from piaget.data.marks import Overlap, is_batch, marks_of, origins, repeats
 from piaget.errors import SettingError
 from piaget.prior import Values
 from piaget.scoring import simple_models
@@ -216,6 +216,16 @@ def test_rows_that_come_again():
     assert Overlap(changed, [marks]).changed() == (15, 20)
     assert Overlap(marks, [marks]).changed() is None
     assert Overlap(marks[:3], [marks]).changed() is None  # no more than chance
+
+
+def test_how_often_rows_repeat():
+    batches = [torch.tensor([7, 7, 3, 7]), torch.tensor([3]), torch.tensor([5, 3, 5])]
+    assert repeats(batches) == pytest.approx((3 + 1) / (6 + 0 + 3))  # of pairs in the same batch
+    assert repeats([]) == repeats([torch.tensor([], dtype=torch.int64)]) == 0.0
+    known = {"a": [torch.arange(5)], "b": [torch.arange(4, 9), torch.arange(20, 22)]}
+    new = {"x": torch.tensor([8, 7, 0]), "y": torch.tensor([99]), "z": torch.tensor([1, 2, 30])}
+    assert origins(new, known) == {"x": "b", "z": "a"}
+    assert origins(new, {"a": []}) == {}
 
 
 def test_rows_that_are_alike_are_not_taken_for_the_same():

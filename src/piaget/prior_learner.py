@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from piaget import prior
 from piaget.data.class_weight import check_class_weight, check_classes
-from piaget.data.marks import Overlap, is_batch, marks_of
+from piaget.data.marks import is_batch, marks_of, overlap_of
 from piaget.data.plain import check_count, check_seed
 from piaget.data.tasks import Task
 from piaget.errors import SettingError, TaskError, UnknownTaskError, note
 from piaget.knowledge import prior_storage
 from piaget.knowledge.checks import as_tasks, check_is_task
 from piaget.knowledge.common import Label, Rows, check_labels, common_of
-from piaget.knowledge.prior_storage import Lessons, PriorState
+from piaget.knowledge.prior_storage import Lessons, PriorState, usual_repeats
 from piaget.prior.many import learn_many
 from piaget.prior_answers import NOTHING, PriorAnswers
 from piaget.scoring.rows import BY_CLASS, EVALUATION, EXPLAINED, TRIAL, USUALLY, Row
@@ -107,13 +107,15 @@ class PriorLearner(PriorAnswers):
     def update(
         self, task: Task, *, evaluate_on: Iterable[Task] | None = None, again: bool = False
     ) -> list[Row]:
-        """Learns more rows of a task that is known. For a regression, the same as if they had been there at
-        once. Rows that were all learned before are refused, unless they are to count `again`."""
+        """Learns more rows of a task that is known. For a regression, its sums are the same as if they had
+        been there at once; components adapt from where they were. Rows that were all learned before are
+        refused, unless they are to count `again`."""
         check_is_task(task)
         self._known_name(task)
         x, y = self._rows(task)
         watched = self._watched(task, evaluate_on)
-        if not again and Overlap(marks_of(x, y), self.lessons[task.name].batches).known:
+        own = self.lessons[task.name].batches
+        if not again and overlap_of(marks_of(x, y), own, lambda: usual_repeats(self.lessons)).known:
             raise TaskError(f"task {task.name!r}: these {len(y)} rows were learned before; expected new ones")
         known = prior.update(self._known, task.name, x, y)
         self._take(known, {task.name: (x, y)}, {}, None)
@@ -127,14 +129,17 @@ class PriorLearner(PriorAnswers):
             raise UnknownTaskError(NOTHING)
         self._take(learn_many(known, rows), rows, streams, None)
 
-    def learn_table(self, table: Any, *, again: bool = False) -> list[Arrival]:
-        """Learns all rows of a table (or its path) that are new, and tells what it brought of each group."""
+    def learn_table(self, table: Any, *, again: bool = False, skip_known: bool = False) -> list[Arrival]:
+        """Learns all rows of a table (or its path) that are new, and tells what it brought of each group.
+
+        A table with a part of the rows that were learned, the others being changed or gone, is refused,
+        unless rows that equal learned ones are to be skipped (`skip_known`), or to count `again`."""
         from piaget.table_life import learn_table
 
-        return learn_table(self, table, again=again)
+        return learn_table(self, table, again=again, skip_known=skip_known)
 
     def forget(self, *tasks: str | Task) -> None:
-        """As if they had never been learned: all that was drawn from them is estimated anew from the others.
+        """Their rows and sums are gone, and all that was drawn from them is estimated anew from the others.
         (How columns of a table are scaled stays as it was.)"""
         names = [self._known_name(task) for task in tasks]
         known = prior.forget(self._known, *names)

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from piaget import prior
-from piaget.data.marks import Overlap, marks_of
-from piaget.errors import DataError, note
+from piaget.errors import DataError, SettingError, UnknownTaskError, note
 from piaget.knowledge.common import Rows
 from piaget.prior_learner import PriorLearner
 from piaget.scoring.rows import ARRIVAL, EXPLAINED, USUAL_SPREAD, USUALLY, Row
-from piaget.streams.table_notes import note_alike, some
+from piaget.streams.table_notes import note_alike
 from piaget.streams.table_rows import rows_by_group
+from piaget.table_copies import new_rows, note_copies
 
 FAR_RANGES = 10  # how many times the range that was learned a value may lie outside it without a note
 
@@ -58,18 +58,36 @@ def is_unusual(found: float, usual: float, spread: float) -> bool:
 
 
 def learn_table(
-    learner: PriorLearner, table: Any, *, again: bool = False, columns: Sequence[str] | None = None
+    learner: PriorLearner,
+    table: Any,
+    *,
+    again: bool = False,
+    skip_known: bool = False,
+    columns: Sequence[str] | None = None,
 ) -> list[Arrival]:
     """Learns all rows of a table (or its path) that are new. again: also those that were learned before.
-    columns: those of the first table, if they are known."""
-    encoding = learner.encoding()
+    skip_known: all but those, whatever else is missing. columns: those of the first table, if they are
+    known."""
+    if again and skip_known:
+        raise SettingError("again and skip_known: expected one of them, since known rows count or do not")
+    try:
+        encoding = learner.encoding()
+    except UnknownTaskError as error:
+        raise UnknownTaskError(
+            "nothing is known yet, so that it is not clear how columns are to be read: learn a first table "
+            "as a stream, learner.learn_all(stream); then learn_table learns later ones, and rows that were "
+            "held out"
+        ) from error
     if encoding is None:
         raise DataError("the learner has learned no task from a table: it has no columns to go by")
     groups, source = rows_by_group(table, encoding, learner.labels, columns)
     note_alike(groups, learner.tasks)
     if not learner.labels:
         _note_far(learner, encoding.target, groups)
-    fresh = groups if again else _new_rows(learner, groups, source)
+    fresh = groups
+    if not again:
+        fresh = new_rows(learner, groups, source, skip_known)
+        note_copies(learner, fresh, source)
     new = {g: rows for g, rows in fresh.items() if len(rows[1]) and learner.tasks and g not in learner.tasks}
     explained = prior.appraise_many(learner.known, new) if new else {}
     arrivals = [
@@ -95,40 +113,6 @@ def _note_far(learner: PriorLearner, target: str, groups: dict[str, Rows]) -> No
                 f"{high:g}: is it in the same unit? (forget the group, if not)"
             )
             return
-
-
-def _new_rows(learner: PriorLearner, groups: dict[str, Rows], source: str) -> dict[str, Rows]:
-    """Those that were not learned before, of each group."""
-    overlaps = {
-        group: Overlap(marks_of(*rows), learner.lessons[group].batches)
-        for group, rows in groups.items()
-        if group in learner.lessons
-    }
-    if overlaps and len(overlaps) == len(groups) and all(one.contained for one in overlaps.values()):
-        return {group: (x[:0], y[:0]) for group, (x, y) in groups.items()}  # a part of what was learned
-    all_grown = all(one.grown for one in overlaps.values())
-    fresh, alike = dict(groups), {}
-    for group, overlap in overlaps.items():
-        found = overlap.changed()
-        if found is not None:
-            raise DataError(
-                f"{source}: of {found[1]} rows of {group!r} that were learned before, {found[0]} are there "
-                "again, and the others are not: they were changed or removed. Expected all of them, or new "
-                "rows only: forget the group first, or say that all rows are to count again (--again, "
-                "again=True)"
-            )
-        x, y = groups[group]
-        mask = overlap.unseen(all_grown)
-        fresh[group] = x[mask], y[mask]
-        alike[group] = overlap.alike(mask)
-    rows = sum(len(y) for _, y in fresh.values())
-    if sum(alike.values()) > rows / 2:
-        note(
-            f"{source}: {sum(alike.values())} of {rows} rows that are taken for new are equal to rows that "
-            f"were learned before ({some([group for group, count in alike.items() if count])}): rows are "
-            "often alike in this table, so that it may be chance. If they are the same cases, leave them out"
-        )
-    return fresh
 
 
 def _arrival(

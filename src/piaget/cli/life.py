@@ -20,8 +20,14 @@ def add(commands: Any) -> None:
     )
     learn.add_argument("folder", type=Path, metavar="DIR", help="output folder of piaget run --table")
     learn.add_argument("table", type=Path, metavar="FILE", help="CSV, TSV or Parquet, with the same columns")
-    learn.add_argument(
+    known = learn.add_mutually_exclusive_group()
+    known.add_argument(
         "--again", action="store_true", help="all rows count, also if they were learned before"
+    )
+    known.add_argument(
+        "--skip-known",
+        action="store_true",
+        help="skip rows that equal learned ones, and learn the rest, also if some of those are missing",
     )
     learn.add_argument(
         "--dry-run", action="store_true", help="only say what would be learned, and how rows are answered now"
@@ -47,7 +53,9 @@ def _learn(options: argparse.Namespace) -> int:
 
     torch.set_num_threads(1)
     dry = options.dry_run
-    arrivals, learner, folder = learn(options.folder, options.table, options.again, keep=not dry)
+    arrivals, learner, folder = learn(
+        options.folder, options.table, options.again, keep=not dry, skip_known=options.skip_known
+    )
     if options.json:
         event = "would be learned" if dry else "learned"
         print_json({"event": event, "folder": str(folder), "groups": [as_plain(one) for one in arrivals]})

@@ -43,7 +43,8 @@ def _predict(options: argparse.Namespace) -> int:
     from piaget.data.columns import as_written
     from piaget.errors import LoadError, SettingError
     from piaget.files import write_atomically
-    from piaget.lab.folder import DONE, RunFolder, runs_in
+    from piaget.lab.folder import DONE
+    from piaget.lab.table_runs import only_run
     from piaget.streams.table_predictions import predict_table
 
     if options.out.suffix not in (".csv", ".parquet"):
@@ -52,8 +53,9 @@ def _predict(options: argparse.Namespace) -> int:
         raise SettingError(f"--out {options.out}: there is no such folder")
     if (options.out.absolute().parent / "run.json").exists():
         raise SettingError(f"--out {options.out}: that is the folder of a run; expected another one")
-    runs = runs_in(options.folder)
-    run = runs[0] if len(runs) == 1 else RunFolder(options.folder)
+    if options.out.exists() and options.table.exists() and options.out.samefile(options.table):
+        raise SettingError(f"--out {options.out}: that is the table itself; expected another file")
+    run = only_run(options.folder)
     try:
         found = run.saved_learner() if (run.path / "run.json").is_file() else run.learner
         learner = piaget.load(found)

@@ -98,6 +98,7 @@ def centered(x: Tensor) -> Scaling:
     return Scaling(center=tuple(center.tolist()), width=tuple(width.tolist()))
 
 
+TRUTH = {"true": 1.0, "false": 0.0}
 LARGEST_INPUT = 1e30  # of a standardised column: its square is near the end of 32 bits' numbers
 
 
@@ -118,9 +119,12 @@ class Column:
         return names + [f"{self.name} is missing"] * self.may_miss
 
     def recognized(self, values: Any) -> Any:
-        """A pandas column of a category as it was read in training: a file's texts that mean "missing" are
-        missing, unless they were levels; and truth values are written as Python writes them."""
-        levels = set(self.levels or ())
+        """A pandas column as it was read in training: of a category, a file's texts that mean "missing" are
+        missing, unless they were levels, and truth values are written as Python writes them; where zeros
+        and ones stay as they are, texts of truth values are those."""
+        if self.levels is None:
+            return self._as_truth(values)
+        levels = set(self.levels)
 
         def one(value: Any) -> Any:
             if not isinstance(value, str) or value in levels:
@@ -130,6 +134,12 @@ class Column:
             return value.capitalize() if value.capitalize() in levels & {"True", "False"} else value
 
         return values.astype(object).map(one)
+
+    def _as_truth(self, values: Any) -> Any:
+        as_is = (self.mean, self.spread, self.date) == (0.0, 1.0, False)
+        if not as_is or getattr(values.dtype, "kind", "O") in "biufM":
+            return values
+        return values.astype(object).map(lambda v: TRUTH.get(v.lower(), v) if isinstance(v, str) else v)
 
     def encode(self, values: Any) -> np.ndarray:
         """A pandas column -> (n, inputs). Missing: the mean, or no level; an unseen level: none."""
@@ -174,9 +184,8 @@ class Encoding:
         return [column.name for column in self.columns if column.levels is not None]
 
     def recognized(self, frame: Any) -> Any:
-        """A later DataFrame, with categories as they were read in training."""
-        columns = [column for column in self.columns if column.levels is not None]
-        there = [column for column in columns if column.name in frame.columns]
+        """A later DataFrame, with categories and truth values as they were read in training."""
+        there = [column for column in self.columns if column.name in frame.columns]
         return frame.assign(**{column.name: column.recognized(frame[column.name]) for column in there})
 
     def encode(self, rows: Any) -> np.ndarray:

@@ -155,12 +155,17 @@ def _held_out(configuration: Configuration, stream: Stream) -> bool:
 # --- a life of years ----------------------------------------------------------------------------------------
 
 
-def opened(path: Path) -> tuple[RunFolder, PriorLearner]:
-    """The run of a folder, and its learner; the folder may be that of a command with a single seed."""
+def only_run(path: Path) -> RunFolder:
+    """The run of a folder, which may be that of a command with a single seed."""
     runs = folder.runs_in(path)
     if len(runs) > 1:
         raise SettingError(f"{path} has {len(runs)} runs; give one of them, such as {runs[0].path}")
-    one = runs[0] if runs else RunFolder(path)
+    return runs[0] if runs else RunFolder(path)
+
+
+def opened(path: Path) -> tuple[RunFolder, PriorLearner]:
+    """The run of a folder, and its learner."""
+    one = only_run(path)
     if not (one.path / "run.json").is_file():
         raise folder.no_runs(path)
     if one.status != DONE:
@@ -175,7 +180,7 @@ def opened(path: Path) -> tuple[RunFolder, PriorLearner]:
 
 
 def learn(
-    path: Path, table: Path, again: bool = False, keep: bool = True
+    path: Path, table: Path, again: bool = False, keep: bool = True, skip_known: bool = False
 ) -> tuple[list[Arrival], PriorLearner, Path]:
     """A later table; what it brought of each group, the learner that knows it, and the run's folder. Unless
     it is to be kept, nothing of that is written."""
@@ -184,7 +189,7 @@ def learn(
         _finish(run.path)
         run, learner = opened(run.path)
         columns = run.description.get("columns")
-        arrivals = learn_table(learner, table, again=again, columns=columns)
+        arrivals = learn_table(learner, table, again=again, skip_known=skip_known, columns=columns)
         gone = [one.group for one in arrivals if not one.known and one.group in _forgotten(run.path)]
         if gone:
             note(f"groups that were forgotten come again: {some(gone)}")

@@ -56,8 +56,10 @@ def groups_of(
     stratified: bool,
     train_size: int | None,
     seed: int,
+    copies: np.ndarray | None = None,
 ) -> tuple[dict[str, Group], dict[str, str]]:
-    """The groups in order of occurrence, and {group: why it is no task}. parts: 0, 1 or 2 a row."""
+    """The groups in order of occurrence, and {group: why it is no task}. parts: 0, 1 or 2 a row. copies:
+    numbers that equal rows share, if these are to be in the same split."""
     members: dict[str, list[int]] = {}
     for row, name in enumerate(names):
         members.setdefault(name, []).append(row)
@@ -72,14 +74,29 @@ def groups_of(
             # A group's own: other groups change nothing.
             draw = zlib.crc32(f"{seed}/{name}".encode("utf-8", "surrogatepass"))
             classes = len(labels or ()) if stratified else 0
-            divided = split_rows(torch.from_numpy(own), classes, fractions, draw)
-            first, second, third = (part.numpy() for part in divided)
+            same = None if copies is None else copies[rows]
+            first, second, third = _divided(own, classes, fractions, draw, same)
             reason = unusable(own, (first, second, third), fractions)
         if reason:
             skipped[name] = reason
         else:
             groups[name] = Group(rows, own, labels, (limit(first, own, train_size, kind), second, third))
     return groups, skipped
+
+
+def _divided(
+    y: np.ndarray, classes: int, fractions: Fractions, seed: int, copies: np.ndarray | None
+) -> tuple[Rows, Rows, Rows]:
+    """`split_rows`; if there are copies, of the first of equal rows, and the others are where it is."""
+    numbers = np.arange(len(y)) if copies is None else copies
+    _, places, number = np.unique(numbers, return_index=True, return_inverse=True)
+    firsts = np.sort(places)
+    divided = split_rows(torch.from_numpy(y[firsts]), classes, fractions, seed)
+    first, second, third = (firsts[part.numpy()] for part in divided)
+    if len(firsts) < len(y):
+        origin = places[number]
+        first, second, third = (np.flatnonzero(np.isin(origin, part)) for part in (first, second, third))
+    return first, second, third
 
 
 def parts_of(split: Any) -> np.ndarray:

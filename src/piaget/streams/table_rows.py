@@ -63,6 +63,8 @@ def _numbers(name: str, target: Any, labels: Sequence[Any]) -> np.ndarray:
     """The class number of each row."""
     number = {label: i for i, label in enumerate(labels)}
     texts = {as_text(label): i for label, i in number.items()}
+    if texts.keys() == {"True", "False"}:  # files have TRUE, too
+        texts |= {spelt: texts[text] for text in list(texts) for spelt in (text.lower(), text.upper())}
     values = [v.item() if isinstance(v, np.generic) else v for v in target.to_numpy(object)]
     found = [number.get(v, texts.get(as_text(v), -1)) for v in values]
     if -1 in found:

@@ -31,6 +31,7 @@ from piaget.extras import need
 from piaget.streams.lazy import LazyStream
 from piaget.streams.table_groups import classes_of, groups_of, parts_of
 from piaget.streams.table_notes import note_alike, note_held_out, note_identifiers, note_outliers, some
+from piaget.streams.table_repeats import copied, note_copied
 
 MOST_LEVELS = 100  # of a category; more are names or numbers of things
 MOST_CLASSES = 20  # whole numbers with more different values are taken for quantities
@@ -136,10 +137,11 @@ def from_table(
     _check_columns(source, list(frame.columns), named)
     if encoding is None:
         categorical += [c for c in declared_categories(frame) if c not in {*named, *categorical}]
-    for column in (group, *categorical):
-        check_cells(column, frame[column])
-    frame = without_missing(frame, source, [group, target], table)
     as_texts_only = categorical if encoding is None else encoding.categories
+    for column in (group, *as_texts_only):
+        if column in frame.columns:
+            check_cells(column, frame[column])
+    frame = without_missing(frame, source, [group, target], table)
     frame = frame.assign(
         **{c: tidied(c, frame[c]) for c in frame if c not in {group, split, *as_texts_only, *ignore}}
     )
@@ -151,11 +153,15 @@ def from_table(
     parts = parts_of(frame[split]) if split else None
     names = as_texts(frame[group])
     note_alike(dict.fromkeys(names))
-    groups, skipped = groups_of(names, y, kind, parts, fractions, stratified, train_size, seed)
+    columns = [c for c in frame.columns if c not in {group, target, split, *ignore}]
+    used = set(columns if encoding is None else (column.name for column in encoding.columns))
+    copies = copied(frame[[c for c in frame if c in {*used, target}]], names)
+    if copies is not None:
+        note_copied(copies, source, parts)
+    groups, skipped = groups_of(names, y, kind, parts, fractions, stratified, train_size, seed, copies)
     _tell_skipped(skipped, len(groups), source, on_unusable)
     if encoding is None:
         train = np.concatenate([g.train for g in groups.values()])
-        columns = [c for c in frame.columns if c not in {group, target, split, *ignore}]
         scaling = standardized(f"column {target!r}", y[train]) if kind == "regression" else Scaling()
         fitted = fit_columns(frame.iloc[train], columns, set(categorical))
         encoding = Encoding(fitted, group, target, kind, scaling)
