@@ -177,6 +177,7 @@ interface MetricData {
   digits: number;
   higher_is_better: boolean;
   words: string;
+  groups: number;
   best: string | null;
   verdict: string | null;
 }
@@ -251,6 +252,7 @@ interface OwnRunData {
   group: string;
   positive: string;
   tested: number | null;
+  means_over: string;
   facts: ([string, string])[];
   notes: (string)[];
   metrics: (MetricData)[];

@@ -21,6 +21,7 @@ from piaget.scoring.worth import (
     CHOICES,
     at_chance,
     best_simple,
+    deciding,
     difference,
     is_it_worth_it,
     scores_of,
@@ -33,7 +34,7 @@ LEVELS = (0.5, 0.6, 0.7, 0.8, LEVEL, 0.95)  # and of those in a summary
 
 def decision_rows(learner: PriorLearner, tasks: Sequence[Task]) -> list[Row]:
     """Scores of simple models on the same test rows, and how far answers can be trusted."""
-    scored = [task for task in tasks if task.test is not None]
+    scored = _scored(tasks)
     if not scored:
         return []
     stream, last, classes = tasks[0].stream, tasks[-1].name, len(learner.labels)
@@ -42,7 +43,7 @@ def decision_rows(learner: PriorLearner, tasks: Sequence[Task]) -> list[Row]:
         return learner.row(last, "evaluation", metric, value, task, "test", stream)
 
     rows = []
-    parts = {task.name: _parts(learner, task) for task in scored}
+    parts = {task.name: _parts(learner, task) for task in tasks}
     for model, scores in compared(parts, classes, learner.answer_weights).items():
         for task, values in scores.items():
             rows += [row(f"{metric} by {model}", value, task) for metric, value in values.items()]
@@ -57,11 +58,15 @@ def decision_rows(learner: PriorLearner, tasks: Sequence[Task]) -> list[Row]:
     return rows
 
 
+def _scored(tasks: Sequence[Task]) -> list[Task]:
+    return [task for task in tasks if task.test is not None]
+
+
 def _parts(learner: PriorLearner, task: Task) -> GroupRows:
-    x, y = learner.common.rows(task, [LEARNED[0]])
+    there = {name: Part(*learner.common.rows(task, [name])) for name, _ in task.splits()}
+    x, y = there[LEARNED[0]]
     none = Part(x[:0], y[:0])
-    validation = none if task.validation is None else Part(*learner.common.rows(task, [LEARNED[1]]))
-    return GroupRows(Part(x, y), validation, Part(*learner.common.rows(task, ["test"])))
+    return GroupRows(Part(x, y), there.get(LEARNED[1], none), there.get("test", none))
 
 
 def answered(learner: PriorLearner, tasks: Sequence[Task]) -> tuple[Answers, torch.Tensor]:
@@ -85,8 +90,7 @@ def bins_of(said: Answers, y: torch.Tensor) -> list[Bin]:
 def summary_of(learner: PriorLearner, tasks: Sequence[Task], rows: Sequence[Row]) -> dict[str, Any]:
     """As plain data: what a page shows."""
     metrics = CHOICES[learner.common.kind]
-    metric = next((name for name in metrics if scores_of(rows, name)), metrics[0])
-    scored = [task for task in tasks if task.test is not None]
+    metric, scored = deciding(rows, metrics), _scored(tasks)
     bins: list[Bin] = []
     covered: list[dict[str, float]] = []
     by_class: list[dict[str, Any]] = []

@@ -16,6 +16,7 @@ class MetricData(TypedDict):
     digits: int
     higher_is_better: bool
     words: str  # what it means
+    groups: int  # that have it
     best: str | None  # the simple model that is best by it
     verdict: str | None  # is it worth it, by this score? A sentence (or why there is none)
 
@@ -124,6 +125,7 @@ class OwnRunData(TypedDict):
     group: str  # the column's name
     positive: str  # the second of two classes; empty: there are not two
     tested: int | None  # rows that means of scores are of; None: not known
+    means_over: str  # of which groups means are, in words
     facts: list[tuple[str, str]]
     notes: list[str]
     metrics: list[MetricData]  # the first one decides

@@ -24,7 +24,8 @@ def own_tables(report: OwnReportData) -> list[Table]:
 def _models(run: OwnRunData, name: str, of: str) -> Table:
     verdict = run["metrics"][0]["verdict"] or ""
     columns = ["Model", *(metric["name"] for metric in run["metrics"])]
-    table = Table(name, f"Piaget beside simple models{of}", f"Means over groups. {verdict}".strip(), columns)
+    caption = f"{run['means_over']}. {verdict}".strip()
+    table = Table(name, f"Piaget beside simple models{of}", caption, columns)
     for model in run["models"]:
         table.add(None, model["name"], *(_cell(model["means"][m["key"]], m) for m in run["metrics"]))
     for column, metric in enumerate(run["metrics"], 1):

@@ -53,15 +53,19 @@ Groups = Mapping[str, GroupRows]
 def compared(
     groups: Groups, classes: int, weights: Tensor | None = None
 ) -> dict[str, dict[str, dict[str, float]]]:
-    """Scores of the simple models on test rows: {model: {group: {metric: value}}}. classes: 0 of values.
-    weights: of classes, by which they answer, too."""
+    """Scores of the simple models on test rows, of groups that have some: {model: {group: {metric: value}}}.
+    classes: 0 of values. weights: of classes, by which they answer, too."""
     answered = {"majority": _majority(groups, classes)}
     for model in ("alone", "pooled", "interactions"):
         answered[model] = _linear(model, groups, classes)
     if importlib.util.find_spec("sklearn") is not None:
         answered["boosting"] = _boosting(groups, classes)
     return {
-        model: {name: _scored(said[name], groups[name].test.y, classes, weights) for name in groups}
+        model: {
+            name: _scored(said[name], rows.test.y, classes, weights)
+            for name, rows in groups.items()
+            if len(rows.test.y)
+        }
         for model, said in answered.items()
     }
 
@@ -200,21 +204,35 @@ def _newton(
 
 def _boosting(groups: Groups, classes: int) -> dict[str, Tensor]:
     """scikit-learn's, with its own defaults, if it is there."""
-    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
     def inputs(which: str) -> np.ndarray:
         parts = [(getattr(rows, which).x, g) for g, rows in enumerate(groups.values())]
         return np.concatenate([np.column_stack([np.full(len(x), float(g)), x.numpy()]) for x, g in parts])
 
-    x, y = inputs("learned"), np.concatenate([rows.learned.y.numpy() for rows in groups.values()])
+    y = np.concatenate([rows.learned.y.numpy() for rows in groups.values()])
     categories = [0] if len(groups) <= MOST_GROUPS else None
-    kind = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
-    model = kind(categorical_features=categories, random_state=0).fit(x, y)
-    found = model.predict_proba(inputs("test")) if classes else model.predict(inputs("test"))
-    if classes:
-        every = np.full((len(found), classes), SMALLEST)
-        every[:, model.classes_] = found
-        found = every
+    found = _by_trees(inputs("learned"), y, classes, categories, inputs("test"))
     sizes = [len(rows.test.y) for rows in groups.values()]
     parts = torch.from_numpy(np.ascontiguousarray(found)).split(sizes)
     return dict(zip(groups, parts, strict=True))
+
+
+def _by_trees(
+    x: np.ndarray, y: np.ndarray, classes: int, categories: list[int] | None, tested: np.ndarray
+) -> np.ndarray:
+    """What trees say of the tested rows: values (n,), or probabilities (n, classes)."""
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    if not classes:
+        trees = HistGradientBoostingRegressor(categorical_features=categories, random_state=0)
+        return trees.fit(x, y).predict(tested)
+    found = np.full((len(tested), classes), SMALLEST)
+    there, counts = np.unique(y, return_counts=True)
+    if len(there) < 2:  # nothing to tell apart
+        found[:, there] = 1.0
+        return found
+    stop = "auto" if counts.min() > 1 else False  # rows that tell when to stop need every class
+    kind = HistGradientBoostingClassifier
+    model = kind(categorical_features=categories, early_stopping=stop, random_state=0).fit(x, y)
+    found[:, model.classes_] = model.predict_proba(tested)
+    return found

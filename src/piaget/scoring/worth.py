@@ -94,6 +94,14 @@ def scores_of(rows: Iterable[Row], metric: str) -> dict[str, float]:
     return {r["evaluated"]: r["value"] for r in rows if r["metric"] == metric and r["split"] == "test"}
 
 
+def deciding(rows: Sequence[Row], metrics: Sequence[str]) -> str:
+    """The first of the scores that at least half of the groups have of those with any: where one class is
+    rare, AUC may be of a few only."""
+    counts = {metric: len(scores_of(rows, metric)) for metric in metrics}
+    most = max(counts.values())
+    return next((metric for metric, count in counts.items() if most and 2 * count >= most), metrics[0])
+
+
 def simple_scores(rows: Sequence[Row], metric: str) -> dict[str, dict[str, float]]:
     """{model: {group: score}}, of those simple models that were compared."""
     found = {model: scores_of(rows, f"{metric} by {model}") for model in SIMPLE}

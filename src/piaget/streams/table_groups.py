@@ -27,6 +27,7 @@ class Group:
     y: np.ndarray  # class numbers, or values, of these rows
     labels: list[Any] | None  # of the classes
     parts: tuple[Rows, Rows, Rows]  # training, validation and test: places in `rows`
+    lack: str | None = None  # why it is no task for every learner
 
     @property
     def train(self) -> Rows:
@@ -44,6 +45,7 @@ class Group:
             labels=self.labels,
             scaling=encoding.scaling,
             encoding=encoding,
+            partial=self.lack is not None and kind != "regression",
         )
 
 
@@ -56,8 +58,12 @@ def groups_of(
     stratified: bool,
     train_size: int | None,
     seed: int,
+    keep: bool = False,
 ) -> tuple[dict[str, Group], dict[str, str]]:
-    """The groups in order of occurrence, and {group: why it is no task}. parts: 0, 1 or 2 a row."""
+    """The groups in order of occurrence, and {group: why it is no task}. parts: 0, 1 or 2 a row. keep: a
+    group is a task, whatever it lacks, if it has training rows; with the classes of all groups."""
+    every, all_labels = (y, None) if kind == "regression" else classes_of(y)
+    keep = keep and len(np.unique(every)) > 1
     members: dict[str, list[int]] = {}
     for row, name in enumerate(names):
         members.setdefault(name, []).append(row)
@@ -75,10 +81,15 @@ def groups_of(
             divided = split_rows(torch.from_numpy(own), classes, fractions, draw)
             first, second, third = (part.numpy() for part in divided)
             reason = unusable(own, (first, second, third), fractions)
-        if reason:
+        if reason and not (keep and len(first)):
             skipped[name] = reason
-        else:
-            groups[name] = Group(rows, own, labels, (limit(first, own, train_size, kind), second, third))
+            continue
+        if reason:
+            own, labels = every[rows], all_labels
+            if parts is None and fractions[2] > 0 and not len(third):
+                second, third = third, second  # a score says more than a choice among simple models
+        train = limit(first, own, train_size, kind)
+        groups[name] = Group(rows, own, labels, (train, second, third), reason)
     return groups, skipped
 
 

@@ -23,7 +23,7 @@ function modelsTable() {
   const least = run.metrics.map(({ key, higher_is_better: higher }) => best(key, higher));
   const rows = known(run.tested) ? `, on ${count(run.tested, "row")} that were not learned from` : "";
   return sortableTable({
-    name: "Models", caption: `Means over groups${rows}. ${directionOfScores()}`,
+    name: "Models", caption: `${run.means_over}${rows}. ${directionOfScores()}`,
     columns: ["Model", ...run.metrics.map(({ name }) => name)],
     rows: run.models.map((model) => [model.name, ...run.metrics.map(({ key, digits }) => cell(model.means[key], digits))]),
     isBest: (r, c) => c > 0 && run.models[r].means[run.metrics[c - 1].key] === least[c - 1],
