@@ -15,8 +15,8 @@ from piaget.prior.labels import contrasts
 from piaget.prior_answers import named_scores
 from piaget.prior_learner import LEARNED, PriorLearner
 from piaget.scoring.answer_scores import Answers, Bin, ClassScores, calibration_error, coverage, reliability
-from piaget.scoring.rows import MAJORITY, SIMPLE, Row
-from piaget.scoring.simple_models import GroupRows, Part, compared
+from piaget.scoring.rows import MAJORITY, SHARES, SIMPLE, Row
+from piaget.scoring.simple_models import GroupRows, Part, by_shares, compared
 from piaget.scoring.worth import (
     CHOICES,
     at_chance,
@@ -49,6 +49,8 @@ def decision_rows(learner: PriorLearner, tasks: Sequence[Task]) -> list[Row]:
             rows += [row(f"{metric} by {model}", value, task) for metric, value in values.items()]
             if model == "majority" and "accuracy" in values:
                 rows.append(row(MAJORITY, values["accuracy"], task))
+    for task, values in by_shares(parts, classes, learner.answer_weights).items():
+        rows += [row(f"{metric} by {SHARES}", value, task) for metric, value in values.items()]
     said, y = answered(learner, scored)
     if classes:
         rows.append(row("calibration error", calibration_error(bins_of(said, y)), ""))
