@@ -234,6 +234,10 @@ interface ColumnData {
   common: number;
   differs: number;
 }
+interface MovedData {
+  name: string;
+  moves: number;
+}
 interface ArrivalData {
   table: string;
   group: string;
@@ -251,6 +255,7 @@ interface OwnRunData {
   target: string;
   group: string;
   positive: string;
+  simplest: string;
   tested: number | null;
   means_over: string;
   facts: ([string, string])[];
@@ -263,7 +268,9 @@ interface OwnRunData {
   calibration_error: number | null;
   coverage: (CoverageData)[];
   map: MapData | null;
+  no_map: string;
   columns: (ColumnData)[];
+  moved: (MovedData)[];
   unit: string;
   trees: boolean;
   arrivals: (ArrivalData)[];

@@ -11,6 +11,7 @@ import torch
 from piaget import prior
 from piaget.data.encoding import Encoding
 from piaget.data.tasks import Task
+from piaget.lab.table_columns import moved_by
 from piaget.prior.labels import contrasts
 from piaget.prior_answers import named_scores
 from piaget.prior_learner import LEARNED, PriorLearner
@@ -118,6 +119,7 @@ def summary_of(learner: PriorLearner, tasks: Sequence[Task], rows: Sequence[Row]
         "coverage": covered,
         "classes": by_class,
         "columns": columns_of(learner),
+        "moved": moved_by(learner),
         "structures": {name: psi.flatten().tolist() for name, psi in learner.structures().items()},
         "simple": {model: name for model, name in names.items() if model in simple[metric]},
     }
@@ -155,7 +157,7 @@ def _group(learner: PriorLearner, task: Task, rows: Sequence[Row], metrics: Sequ
 
 def columns_of(learner: PriorLearner) -> list[dict[str, Any]]:
     """How much each input moves the answer, for a change of it by its spread: in common, and how much groups
-    differ. (Without what trees add.)"""
+    differ. (Without what trees add: see `moved_by`.)"""
     known = learner.known
     weights = contrasts(known.form.outputs).mT @ known.posteriors.mean[..., 1:]  # (T, K, inputs)
     names, weights = _effects(weights, learner.encoding())

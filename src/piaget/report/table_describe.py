@@ -15,11 +15,12 @@ from piaget.errors import LoadError
 from piaget.knowledge.storage import holds_prior
 from piaget.lab.folder import RunFolder
 from piaget.lab.progress import duration
+from piaget.lab.table_columns import moved_by
 from piaget.lab.table_summary import LEVEL, columns_of
 from piaget.prior_learner import PriorLearner
 from piaget.report import table_data as data
 from piaget.report.reading import ReportedRun
-from piaget.report.table_map import map_of
+from piaget.report.table_map import map_of, why_no_map
 from piaget.report.table_scores import EXACT, class_of, finite, group_of, means_over, metrics_of, models_of
 from piaget.report.wording import today
 from piaget.scoring.rows import ARRIVAL, EXPLAINED, USUAL_SPREAD, USUALLY, Row
@@ -98,6 +99,7 @@ def describe(run: ReportedRun) -> data.OwnRunData:
     metrics = metrics_of(found, rows)
     groups = [group_of(group, metrics) for group in found["groups"] if group["group"] not in gone]
     target = str(table.get("target") or "the target")
+    drawn = None if learner is None else map_of(learner, target)
     place = shlex.quote(str(run.folder))
     return data.OwnRunData(
         name=f"{run.stream}: {target}",
@@ -108,6 +110,7 @@ def describe(run: ReportedRun) -> data.OwnRunData:
         target=target,
         group=str(table.get("group") or "group"),
         positive=positive,
+        simplest="mean" if found["kind"] == "regression" else "majority",
         tested=_tested(found),
         means_over=means_over(found, metrics),
         facts=_facts(run, found, learner),
@@ -119,8 +122,10 @@ def describe(run: ReportedRun) -> data.OwnRunData:
         bins=[_bin(one) for one in found["reliability"]],
         calibration_error=_last(rows, "calibration error"),
         coverage=_coverage(found, rows),
-        map=None if learner is None else map_of(learner, target),
+        map=drawn,
+        no_map="" if learner is None or drawn is not None else why_no_map(learner),
         columns=_columns(found if learner is None else {"columns": columns_of(learner)}),
+        moved=_moved(found.get("moved") or [] if learner is None else moved_by(learner)),
         unit=UNITS[found["kind"]].format(f"{target}={positive}" if positive else target),
         trees=learner is not None and learner.known.correction is not None,
         arrivals=_arrivals(rows, metrics, gone),
@@ -211,6 +216,12 @@ def _columns(found: Mapping[str, Any]) -> list[data.ColumnData]:
         for one in found.get("columns") or []
     ]
     return sorted(columns, key=lambda one: -math.hypot(one["common"], one["differs"]))
+
+
+def _moved(found: Sequence[Mapping[str, Any]]) -> list[data.MovedData]:
+    """The strongest first."""
+    moved = [data.MovedData(name=str(one["column"]), moves=round(one["moves"], EXACT)) for one in found]
+    return sorted(moved, key=lambda one: -one["moves"])
 
 
 def _arrivals(

@@ -38,13 +38,17 @@ def _groups(run: OwnRunData, name: str, of: str) -> Table:
     simple = next((m["name"] for m in run["models"] if m["key"] == metric["best"]), "none")
     caption = f"{metric['name']}; the simple model: {simple}. Difference: above 0, piaget is better."
     counted = [run["positive"]] if run["positive"] else []
-    columns = [run["group"], "rows", "test rows", *counted, "piaget", "simple model", "difference"]
+    alone = next((m["name"] for m in run["models"] if m["key"] == "majority"), None)
+    caption += f" {run['simplest'].capitalize()}: {alone} alone." if alone else ""
+    simplest = [run["simplest"]] if alone else []
+    columns = [run["group"], "rows", "test rows", *counted, "piaget", "simple model", "difference", *simplest]
     table = Table(name, f"Groups{of}", caption, columns)
     for group in run["groups"]:
         scores = group["scores"][metric["key"]]
         sizes = [group["rows"], group["tested"], *([group["positives"]] if counted else [])]
         cells = [number(math.nan if size is None else size, digits=0) for size in sizes]
-        values = (scores["piaget"], scores["simple"], scores["gain"])
+        values = [scores["piaget"], scores["simple"], scores["gain"]]
+        values += [scores["majority"]] if simplest else []
         table.add(None, group["name"], *cells, *(_cell(value, metric) for value in values))
     return table
 
