@@ -79,3 +79,13 @@ def test_why_there_is_no_map():
     assert "no direction was found in which some groups differ" in why_no_map(learner)
     few = visits(range(2)).rename(columns={"site": "g", "stay": "y"}).drop(columns="ill")
     assert "too few groups: 2, and 3 are needed" in why_no_map(learned(few, trees=False))
+
+
+def test_components_along_which_no_group_lies_are_no_map(monkeypatch):
+    """They were drawn as one mark for all groups."""
+    learner = learned(visits().rename(columns={"site": "g", "stay": "y"}).drop(columns="ill"), trees=False)
+    assert learner.components > 0
+    assert map_of(learner, "y") is not None
+    monkeypatch.setattr("piaget.report.table_map.NOTICED", 100.0)
+    assert map_of(learner, "y") is None
+    assert "no direction was found" in why_no_map(learner)

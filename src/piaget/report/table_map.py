@@ -10,6 +10,7 @@ from piaget.report.table_data import DirectionData, MapData
 
 DIRECTIONS, LEAST = 4, 0.02  # that are told, at most; the share of all differences from which on
 LEAST_GROUPS = 3
+NOTICED = 1e-3  # from which on, as a deviation of weights among groups, a difference is one
 NEAR = 3  # groups that are named as like another
 LEVEL, NUMBER, CATEGORY = "level", "number", "category"  # what a weight is of
 NAMED, CLEAR = 4, 0.35  # inputs that a direction is told by, at most; compared with its strongest one
@@ -26,7 +27,9 @@ def map_of(learner: PriorLearner, target: str) -> MapData | None:
     shared = shared - shared.mean(0)
     # Components themselves are known up to a rotation; principal directions are not.
     left, size, right = torch.linalg.svd(shared, full_matrices=False)
-    shares = size.square() / size.square().sum().clamp(min=1e-30)
+    if size[0] < NOTICED * len(known.tasks) ** 0.5:
+        return None
+    shares = size.square() / size.square().sum()
     kept = [i for i, share in enumerate(shares[:DIRECTIONS].tolist()) if share >= LEAST]
     if not kept:
         return None
