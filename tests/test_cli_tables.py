@@ -413,7 +413,7 @@ def test_broken_off_twice_by_different_commands(place, tmp_path, capsys, monkeyp
     assert RunFolder(out).description["forgotten"] == ["site 3"]
 
 
-def test_groups_that_cannot_be_scored_are_learned_all_the_same(tmp_path, capsys):
+def test_groups_of_one_class_are_learned_all_the_same(tmp_path, capsys):
     table = visits(range(4)).drop(columns="stay")
     table.loc[table["site"] == "site 3", "ill"] = "no"
     table.to_csv(tmp_path / "t.csv", index=False)
@@ -421,7 +421,7 @@ def test_groups_that_cannot_be_scored_are_learned_all_the_same(tmp_path, capsys)
     run = said(capsys, *words("run --group site --target ill --table", tmp_path / "t.csv", out=out))
     assert run.code == 0
     assert "'site 3': its target is constant" in run.err
-    assert "and 1 groups without a score" in run.err
+    assert "They are learned with the others" in run.err
     learner = piaget.PriorLearner.load(out / "seed-0" / "learner")
     assert learner.tasks == [f"site {g}" for g in range(4)]
     new = visits([3], 20, seed=5)

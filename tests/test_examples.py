@@ -118,6 +118,7 @@ def test_the_page_on_tables(monkeypatch, tmp_path):
     """The tables that it is about are those of an example."""
     monkeypatch.chdir(tmp_path)
     months.write(rows=20)
+    assert set(pandas.read_csv("clinics.csv")["outcome"]) == {"none", "mild", "severe"}
     names: dict[str, Any] = {"piaget": piaget, "new_rows": pandas.read_csv("march.csv").drop(columns="site")}
     (block,) = blocks("docs/tables.md")
     with pytest.warns(piaget.DataNote, match="2 of 6 rows are of groups never seen, 'site 35'"):

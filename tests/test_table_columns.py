@@ -168,7 +168,7 @@ def test_unusable_groups_are_skipped_with_a_warning_or_refused():
         ({"name": [f"person {i}" for i in range(240)]}, {}, "column 'name' has 144 different texts"),
         ({}, {"ignore": ["age", "ward", "visits"]}, "no column is left"),
         ({"age": np.inf}, {}, "column 'age' holds inf in row"),
-        ({}, {"on_unusable": "hide"}, "expected 'skip' or 'error'"),
+        ({}, {"on_unusable": "hide"}, "expected 'skip', 'keep' or 'error'"),
         ({}, {"fractions": (0.5, 0.5, 0.5)}, "three shares"),
         ({}, {"target": None}, "needs the names of two columns"),
         ({}, {"fractions": 0.5}, "three shares"),

@@ -21,6 +21,7 @@ from piaget.report.reading import read
 from piaget.report.table_data import OwnReportData
 from piaget.report.table_describe import describe, report_data
 from piaget.report.write import report
+from piaget.scoring.rows import SHARES
 from tests import page_schema
 from tests.commands import said, words
 from tests.sample_report import data_of
@@ -76,6 +77,7 @@ def test_scores_are_those_of_rows(runs, target):
             if row["split"] == "test" and row["metric"].split(" by ")[0] == key and row["evaluated"]:
                 model = row["metric"].partition(" by ")[2] or "piaget"
                 of.setdefault(model, {})[row["evaluated"]] = row["value"]
+        of.pop(SHARES, None)  # is not shown
         means = {model: statistics.fmean(scores.values()) for model, scores in of.items()}
         shown = {model["key"]: model["means"][key] for model in run["models"]}
         assert shown == pytest.approx(means, abs=1e-6)
@@ -255,8 +257,9 @@ def test_command(runs, tmp_path, capsys):
     assert done.code == 0, done.err
     assert "Piaget beside simple models" in done.out
     assert "paper" not in done.out
-    groups = (tmp_path / "out" / "tables" / "groups.csv").read_text()
-    assert groups.splitlines()[0].startswith("site,rows,test rows,yes,piaget,simple model,difference")
+    groups = (tmp_path / "out" / "tables" / "groups.csv").read_text().splitlines()
+    assert groups[0] == "site,rows,test rows,yes,piaget,simple model,difference,majority"
+    assert all(line.endswith(",0.5") for line in groups[1:])  # AUC
     assert HOSTILE not in (tmp_path / "out" / "report.html").read_text()
 
 
@@ -334,6 +337,12 @@ def addresses(runs, tmp_path_factory):
     }
     bare["runs"][0]["groups"] = [group | {"scores": {}} for group in bare["runs"][0]["groups"]]
     pages["bare"] = bare
+    pages["odd"] = described(runs / "ill")
+    odd = pages["odd"]["runs"][0]
+    odd |= {"map": None, "no_map": "There is no map, since.", "trees": True}
+    odd["moved"] = [{"name": f"column {i}", "moves": 2.5 - i / 10} for i in range(24)]
+    for i, group in enumerate(odd["groups"]):
+        group["name"] = ("a long name of a hospital " * 4 if i % 2 else "x" * 80) + str(i)
     for name, data in pages.items():
         (folder / f"{name}.html").write_text(table_page(data), encoding="utf-8")
     return {name: (folder / f"{name}.html").as_uri() for name in pages}
@@ -347,7 +356,7 @@ def test_groups_are_sorted_by_whatever_is_chosen(browser):
     browser.open("ill")
     browser.draw("#groups .given")
     heads = browser.texts("#groups .table thead th")
-    assert heads == ["Site", "Rows", "ill=yes", "Piaget", "Simple", "Difference", "Test rows"]
+    assert heads == ["Site", "Rows", "ill=yes", "Piaget", "Simple", "Difference", "Majority", "Test rows"]
     scores = [float(text) for text in column(browser, 4)]
     assert scores == sorted(scores)  # the worst first
     assert len(scores) == 12
@@ -511,6 +520,48 @@ def test_words_stand_beside_figures_where_there_is_room(browser):
     )
     assert words["right"] <= panels["left"]
     assert panels["right"] > 1000
+
+
+@pytest.mark.parametrize("width", [1300, 1200, 1000])
+def test_long_names_leave_room_for_all_columns(browser, width):
+    browser.open("odd", width=width)
+    browser.draw("#groups .given")
+    box, inside, caption = browser.run(
+        "const box = document.querySelector('#groups .scroll'); return [box.clientWidth, box.scrollWidth,"
+        "box.querySelector('caption').scrollWidth]"
+    )
+    assert inside <= box
+    assert caption <= box
+
+
+def test_captions_are_as_wide_as_there_is_room(browser):
+    """Also where the table is wider, and scrolls."""
+    browser.open("odd", width=360)
+    browser.draw("#groups .given")
+    box, inside, caption = browser.run(
+        "const box = document.querySelector('#groups .scroll'); return [box.clientWidth, box.scrollWidth,"
+        "box.querySelector('caption').getBoundingClientRect().width]"
+    )
+    assert inside > box
+    assert caption <= box
+
+
+def test_without_a_map_it_is_said_why(browser):
+    browser.open("odd")
+    assert browser.texts("#map p") == ["There is no map, since."]
+    assert "Map" in browser.texts("nav li")
+
+
+def test_what_answers_depend_on_is_drawn_where_there_are_trees(browser):
+    browser.open("odd")
+    browser.draw("#moved")
+    assert len(browser.all("#moved svg[role=img] .bar")) == 20
+    assert "4 more are in the numbers" in browser.texts("#moved .note")[0]
+    assert "with what boosted trees add" in browser.texts("#moved figcaption")[0]
+    assert browser.numbers("moved")[0] == ["column 0", "2.500"]
+    assert browser.texts("#effects h3") == ["What a change of a column does, as far as that is linear"]
+    browser.open("stay")
+    assert not browser.all("#moved")
 
 
 def test_directions_of_scores_in_words(browser):

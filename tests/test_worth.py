@@ -23,8 +23,8 @@ from piaget.scoring.answer_scores import (
     reliability,
     value_scores,
 )
-from piaget.scoring.rows import MAJORITY
-from piaget.scoring.simple_models import GroupRows, Part, compared
+from piaget.scoring.rows import MAJORITY, SHARES
+from piaget.scoring.simple_models import GroupRows, Part, by_shares, compared
 from piaget.scoring.worth import at_chance, best_simple, difference, is_it_worth_it, standard_errors, three
 from tests.small import make_row
 
@@ -194,6 +194,50 @@ def test_the_level_of_chance():
     majority = [make_row(metric="majority", value=0.9, evaluated=f"g{i}", split="test") for i in range(2)]
     assert "the most frequent class alone" in str(at_chance(accuracy + majority))
     assert "each group's mean alone" in str(at_chance(scored([1.0, 1.1], "rmse", majority=[1.0, 1.0])))
+
+
+def noise(classes, groups=100, seed=0):
+    """Targets that inputs tell nothing of, and groups that do not differ."""
+    rng = np.random.default_rng(seed)
+
+    def part(n):
+        y = rng.integers(0, classes, n) if classes else rng.normal(5, 1, n)
+        return Part(torch.as_tensor(rng.normal(size=(n, 2))), torch.as_tensor(y))
+
+    return {f"g{i}": GroupRows(part(9), part(3), part(12)) for i in range(groups)}
+
+
+@pytest.mark.parametrize("classes", [0, 2, 3])
+def test_noise_is_the_level_of_chance_though_groups_own_shares_are_worse(classes):
+    """A learner that says what all groups have in common is better than each group's own few rows, and says
+    nothing of inputs all the same."""
+    groups, metric = noise(classes), "loss" if classes else "rmse"
+    own, shares = compared(groups, classes)["majority"], by_shares(groups, classes)
+    y = torch.cat([rows.learned.y for rows in groups.values()])
+    p = torch.bincount(y).double() / len(y) if classes else y.mean()
+    ours = [
+        class_scores(p.expand(12, -1), rows.test.y)[metric]
+        if classes
+        else value_scores(p.expand(12), rows.test.y)[metric]
+        for rows in groups.values()
+    ]
+    theirs = [one[metric] for one in own.values()]
+    assert np.mean(ours) < np.mean(theirs)
+    rows = scored(ours, metric, majority=theirs)
+    assert at_chance(rows) is None
+    rows += scored([one[metric] for one in shares.values()], f"{metric} by {SHARES}")
+    assert "level of chance" in str(at_chance(rows))
+    better = scored([value - 0.2 for value in ours], metric)
+    assert at_chance([*rows[len(ours) :], *better]) is None
+
+
+def test_shares_are_groups_own_where_groups_differ():
+    groups = noise(2)
+    for i, rows in enumerate(groups.values()):
+        for part in (rows.train, rows.validation, rows.test):
+            part.y[:] = i % 2
+    assert max(one["loss"] for one in by_shares(groups, 2).values()) < 0.1
+    assert {one["accuracy"] for one in by_shares(groups, 2).values()} == {1.0}
 
 
 # --- rows that come again -----------------------------------------------------------------------------------

@@ -177,6 +177,7 @@ interface MetricData {
   digits: number;
   higher_is_better: boolean;
   words: string;
+  groups: number;
   best: string | null;
   verdict: string | null;
 }
@@ -233,6 +234,10 @@ interface ColumnData {
   common: number;
   differs: number;
 }
+interface MovedData {
+  name: string;
+  moves: number;
+}
 interface ArrivalData {
   table: string;
   group: string;
@@ -250,7 +255,9 @@ interface OwnRunData {
   target: string;
   group: string;
   positive: string;
+  simplest: string;
   tested: number | null;
+  means_over: string;
   facts: ([string, string])[];
   notes: (string)[];
   metrics: (MetricData)[];
@@ -261,7 +268,9 @@ interface OwnRunData {
   calibration_error: number | null;
   coverage: (CoverageData)[];
   map: MapData | null;
+  no_map: string;
   columns: (ColumnData)[];
+  moved: (MovedData)[];
   unit: string;
   trees: boolean;
   arrivals: (ArrivalData)[];

@@ -89,13 +89,11 @@ def _print(run: RunFolder, rows: Sequence[Row], summary: dict[str, Any], metric:
         name for name in CHOICES[summary["kind"]] if summary["means"][name]["mean"]["piaget"] is not None
     ]
     groups, names = summary["groups"], summary["simple"] | {"piaget": "piaget"}
-    total = sum(group["rows"] for group in groups)
     if not metrics:
-        print(f"{len(groups)} groups, {total:,} rows; no test rows to score")
+        _print_unscored(groups)
         return
     width = max(map(len, names.values()))
-    heads = "".join(f"{NAMES[name]:>11}" for name in metrics)
-    print(f"{f'mean of {len(groups)} groups, {total:,} rows':<{width}}{heads}")
+    _print_heads(groups, metrics, width)
     for model, name in names.items():
         means = [summary["means"][one]["mean"].get(model) for one in metrics]
         print(f"{name:<{width}}" + "".join(_number(value) for value in means))
@@ -124,6 +122,25 @@ def _print(run: RunFolder, rows: Sequence[Row], summary: dict[str, Any], metric:
     worst = ", ".join(f"{printable(one['group'])} {three(one[metric]['piaget'])}" for one in scored[:WORST])
     if not each and len(scored) > WORST:
         print(f"Worst by {NAMES[metric]}: {worst} (all groups: --each)")
+
+
+def _print_unscored(groups: Sequence[dict[str, Any]]) -> None:
+    total = sum(group["rows"] for group in groups)
+    print(
+        f"{len(groups)} groups, {total:,} rows; no test rows to score: all are learned, but how good answers "
+        "are is not known. Later rows are scored before they are learned (piaget learn)."
+    )
+
+
+def _print_heads(groups: Sequence[dict[str, Any]], metrics: Sequence[str], width: int) -> None:
+    """Names of scores; and of how many groups each is the mean, if not of all."""
+    counts = [sum("piaget" in group[name] for group in groups) for name in metrics]
+    of_all = set(counts) == {len(groups)}
+    size = f"{len(groups)} groups, {sum(group['rows'] for group in groups):,} rows"
+    heads = "".join(f"{NAMES[name]:>11}" for name in metrics)
+    print(f"{'mean of ' * of_all + size:<{width}}{heads}")
+    if not of_all:
+        print(f"{'means over so many groups:':<{width}}" + "".join(f"{count:>11,}" for count in counts))
 
 
 def _print_classes(summary: dict[str, Any]) -> None:

@@ -42,7 +42,7 @@ def check(task: Task) -> None:
     scaled = len(task.scaling.center)
     if scaled not in (0, task.input_shape[0]):
         raise TaskError(f"{where}: its scaling is of {scaled} inputs; the inputs are {task.input_shape}")
-    if task.kind != "regression":
+    if task.kind != "regression" and not task.partial:
         _check_training_classes(where, task)
 
 
@@ -54,6 +54,7 @@ _TYPES: dict[str, Any] = {
     "stream": str,
     "scaling": Scaling,
     "encoding": Encoding | None,
+    "partial": bool,
 }
 
 
@@ -129,6 +130,11 @@ def _absent_classes(task: Task, split: Split) -> str:
     present = torch.bincount(split.y, minlength=task.classes) > 0
     missing = torch.nonzero(~present).flatten().tolist()
     return ", ".join(str(task.labels[c] if task.labels else c) for c in missing)
+
+
+def absent_from_training(task: Task) -> str:
+    """The classes that no training sample has, in words; of a task that may lack some."""
+    return _absent_classes(task, task.train) if task.partial and task.classes else ""
 
 
 def _check_training_classes(where: str, task: Task) -> None:

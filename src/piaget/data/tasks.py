@@ -28,7 +28,8 @@ class Task:
     `classes` is the number of classes (0 for regression). `labels` are the user's own names
     of the classes 0, 1, ...; `predict` answers with them. `validation` and `test` may be
     absent; expansion needs `validation`, evaluation needs `test`. `scaling` is applied when the
-    data is used; `encoding` tells how rows of a table became the inputs.
+    data is used; `encoding` tells how rows of a table became the inputs. `partial`: training samples may
+    lack classes; a `PriorLearner`, whose tasks have their classes in common, learns such a task.
 
     Raises `TaskError` with what was found and what is expected, if data does not fit: NaN, shapes that
     differ, a class without training samples, a name that is no text.
@@ -49,6 +50,7 @@ class Task:
     stream: str = ""
     scaling: Scaling = Scaling()  # noqa: RUF009  (frozen, without state)
     encoding: Encoding | None = None
+    partial: bool = False
 
     def __post_init__(self) -> None:
         # Numbers and labels as Python's own: they are saved, and compared.
@@ -89,7 +91,8 @@ class Task:
 
     def lean(self) -> Task:
         """The task for evaluation on test data: with no more than one training sample of each class."""
-        keep = [int((self.train.y == c).nonzero()[0]) for c in range(self.classes)] or [0]
+        there = self.train.y.unique().tolist() if self.classes else ()
+        keep = [int((self.train.y == c).nonzero()[0]) for c in there] or [0]
         return replace(self, train=Split(self.train.x[keep], self.train.y[keep]), validation=None)
 
     @property

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from piaget.data.task_checks import absent_from_training
 from piaget.data.tasks import Task, same_fingerprint
 from piaget.errors import SettingError, TaskError
 from piaget.knowledge.library import parameter_shapes
@@ -46,6 +47,11 @@ def check_task(settings: Settings, state: State, task: Task, expanding: bool) ->
         raise TaskError(
             f"{where}: the learner is in the middle of {state.progress.tasks[-1]!r}; give it that "
             "task again to finish it first"
+        )
+    if absent := absent_from_training(task):
+        raise TaskError(
+            f"{where}: no train sample of class {absent}; expected one of each class, unless a PriorLearner "
+            "learns the task"
         )
     for needed, why, otherwise in (
         (expanding, "new components are judged by it", "use the algorithm 'compositional'"),

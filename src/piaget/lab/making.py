@@ -52,12 +52,19 @@ def _check_stream(learner: Learner, tasks: Stream) -> None:
 
 
 def make_stream(
-    configuration: Configuration, seed: int, data_dir: DataDir, trusted: Trusted = NOTHING
+    configuration: Configuration,
+    seed: int,
+    data_dir: DataDir,
+    trusted: Trusted = NOTHING,
+    keep: bool = True,
 ) -> Stream:
-    """The stream of a run: the paper's by name, one's own by reference, or that of a table."""
+    """The stream of a run: the paper's by name, one's own by reference, or that of a table. keep: a prior's
+    has groups that lack a class or rows, too."""
     if configuration["table"] is not None:
-        stratified = not is_prior(configuration)  # deep methods: as in version 0.1
-        return from_table(**configuration["table"], seed=seed, stratified=stratified)
+        deep = not is_prior(configuration)
+        settings: dict[str, Any] = {"stratified": deep, "seed": seed}  # deep methods: as in version 0.1
+        unusable = "keep" if keep and not deep else "skip"
+        return from_table(**{"on_unusable": unusable} | configuration["table"] | settings)
     name, options = configuration["stream"], configuration["options"]
     if is_reference(name):
         return _call(name, seed, options, trusted)

@@ -42,6 +42,7 @@ from piaget.suited import all_labels, why_not
 from piaget.table_life import Arrival, arrival_rows, learn_table
 
 Say = Callable[[str], None]  # what is going on, in words
+KEEPS = "keeps"  # in a run's description: groups that lack a class or rows are tasks, too
 LONG = 3e8  # groups x inputs^3 that take half a minute
 
 
@@ -56,7 +57,11 @@ def run(
 ) -> list[Path]:
     """A run for each seed; finished, it does nothing. The folders. metric: one that will be asked for, which
     must suit the tasks."""
-    streams = [make_stream(configuration, seed, data_dir, trusted) for seed in seeds]
+    folders = seed_folders(out, seeds)
+    streams = [
+        make_stream(configuration, seed, data_dir, trusted, keep=_keeps(place))
+        for seed, place in zip(seeds, folders, strict=True)
+    ]
     for stream in streams:
         if (why := why_not(stream)) is not None:
             raise SettingError(f"structure 'prior' does not suit these tasks: {why}")
@@ -64,11 +69,11 @@ def run(
         _class_weight(configuration, labels)
         kind = {0: "regression", 2: "binary"}.get(len(labels or ()), "multiclass")
         check_metric(metric, kind, what="--metric ")
-    folders = seed_folders(out, seeds)
     for seed, stream, place in zip(seeds, streams, folders, strict=True):
         ended = has_ended(place)
         with contextlib.nullcontext() if ended else only_one([place]):
             begun: dict[str, Any] = {"data_dir": data_dir, "columns": getattr(stream, "columns", None)}
+            begun[KEEPS] = True
             gone = _forgotten(place)
             data = {name: mark for name, mark in fingerprints(stream).items() if name not in gone}
             try:
@@ -85,6 +90,11 @@ def run(
                 with _noted(place):
                     _train(place, configuration, seed, stream, say)
     return folders
+
+
+def _keeps(place: Path) -> bool:
+    """Are groups that lack something among the tasks? An older version left them out."""
+    return not (place / "run.json").is_file() or KEEPS in folder.readable(place)
 
 
 def _forgotten(place: Path) -> list[str]:
@@ -125,8 +135,7 @@ def _train(place: Path, configuration: Configuration, seed: int, stream: Stream,
     summary = summary_of(learner, tasks, rows)
     held = _held_out(configuration, stream)
     if held:
-        more = len(getattr(stream, "skipped", ()))
-        say("learning the rows that were held out, too" + f"; and {more} groups without a score" * bool(more))
+        say("learning the rows that were held out, too")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataNote)  # all was said when the table was read
             learn_table(learner, configuration["table"]["table"])

@@ -11,16 +11,18 @@ import torch
 from piaget import prior
 from piaget.data.encoding import Encoding
 from piaget.data.tasks import Task
+from piaget.lab.table_columns import moved_by
 from piaget.prior.labels import contrasts
 from piaget.prior_answers import named_scores
 from piaget.prior_learner import LEARNED, PriorLearner
 from piaget.scoring.answer_scores import Answers, Bin, ClassScores, calibration_error, coverage, reliability
-from piaget.scoring.rows import MAJORITY, SIMPLE, Row
-from piaget.scoring.simple_models import GroupRows, Part, compared
+from piaget.scoring.rows import MAJORITY, SHARES, SIMPLE, Row
+from piaget.scoring.simple_models import GroupRows, Part, by_shares, compared
 from piaget.scoring.worth import (
     CHOICES,
     at_chance,
     best_simple,
+    deciding,
     difference,
     is_it_worth_it,
     scores_of,
@@ -33,7 +35,7 @@ LEVELS = (0.5, 0.6, 0.7, 0.8, LEVEL, 0.95)  # and of those in a summary
 
 def decision_rows(learner: PriorLearner, tasks: Sequence[Task]) -> list[Row]:
     """Scores of simple models on the same test rows, and how far answers can be trusted."""
-    scored = [task for task in tasks if task.test is not None]
+    scored = _scored(tasks)
     if not scored:
         return []
     stream, last, classes = tasks[0].stream, tasks[-1].name, len(learner.labels)
@@ -42,12 +44,14 @@ def decision_rows(learner: PriorLearner, tasks: Sequence[Task]) -> list[Row]:
         return learner.row(last, "evaluation", metric, value, task, "test", stream)
 
     rows = []
-    parts = {task.name: _parts(learner, task) for task in scored}
+    parts = {task.name: _parts(learner, task) for task in tasks}
     for model, scores in compared(parts, classes, learner.answer_weights).items():
         for task, values in scores.items():
             rows += [row(f"{metric} by {model}", value, task) for metric, value in values.items()]
             if model == "majority" and "accuracy" in values:
                 rows.append(row(MAJORITY, values["accuracy"], task))
+    for task, values in by_shares(parts, classes, learner.answer_weights).items():
+        rows += [row(f"{metric} by {SHARES}", value, task) for metric, value in values.items()]
     said, y = answered(learner, scored)
     if classes:
         rows.append(row("calibration error", calibration_error(bins_of(said, y)), ""))
@@ -57,11 +61,15 @@ def decision_rows(learner: PriorLearner, tasks: Sequence[Task]) -> list[Row]:
     return rows
 
 
+def _scored(tasks: Sequence[Task]) -> list[Task]:
+    return [task for task in tasks if task.test is not None]
+
+
 def _parts(learner: PriorLearner, task: Task) -> GroupRows:
-    x, y = learner.common.rows(task, [LEARNED[0]])
+    there = {name: Part(*learner.common.rows(task, [name])) for name, _ in task.splits()}
+    x, y = there[LEARNED[0]]
     none = Part(x[:0], y[:0])
-    validation = none if task.validation is None else Part(*learner.common.rows(task, [LEARNED[1]]))
-    return GroupRows(Part(x, y), validation, Part(*learner.common.rows(task, ["test"])))
+    return GroupRows(Part(x, y), there.get(LEARNED[1], none), there.get("test", none))
 
 
 def answered(learner: PriorLearner, tasks: Sequence[Task]) -> tuple[Answers, torch.Tensor]:
@@ -85,8 +93,7 @@ def bins_of(said: Answers, y: torch.Tensor) -> list[Bin]:
 def summary_of(learner: PriorLearner, tasks: Sequence[Task], rows: Sequence[Row]) -> dict[str, Any]:
     """As plain data: what a page shows."""
     metrics = CHOICES[learner.common.kind]
-    metric = next((name for name in metrics if scores_of(rows, name)), metrics[0])
-    scored = [task for task in tasks if task.test is not None]
+    metric, scored = deciding(rows, metrics), _scored(tasks)
     bins: list[Bin] = []
     covered: list[dict[str, float]] = []
     by_class: list[dict[str, Any]] = []
@@ -112,6 +119,7 @@ def summary_of(learner: PriorLearner, tasks: Sequence[Task], rows: Sequence[Row]
         "coverage": covered,
         "classes": by_class,
         "columns": columns_of(learner),
+        "moved": moved_by(learner),
         "structures": {name: psi.flatten().tolist() for name, psi in learner.structures().items()},
         "simple": {model: name for model, name in names.items() if model in simple[metric]},
     }
@@ -149,7 +157,7 @@ def _group(learner: PriorLearner, task: Task, rows: Sequence[Row], metrics: Sequ
 
 def columns_of(learner: PriorLearner) -> list[dict[str, Any]]:
     """How much each input moves the answer, for a change of it by its spread: in common, and how much groups
-    differ. (Without what trees add.)"""
+    differ. (Without what trees add: see `moved_by`.)"""
     known = learner.known
     weights = contrasts(known.form.outputs).mT @ known.posteriors.mean[..., 1:]  # (T, K, inputs)
     names, weights = _effects(weights, learner.encoding())

@@ -16,6 +16,7 @@ class MetricData(TypedDict):
     digits: int
     higher_is_better: bool
     words: str  # what it means
+    groups: int  # that have it
     best: str | None  # the simple model that is best by it
     verdict: str | None  # is it worth it, by this score? A sentence (or why there is none)
 
@@ -101,6 +102,13 @@ class ColumnData(TypedDict):
     differs: float
 
 
+class MovedData(TypedDict):
+    """How far whole answers move if a column's values are exchanged among rows."""
+
+    name: str
+    moves: float
+
+
 class ArrivalData(TypedDict):
     """Rows of a group that came with a later table, and how they were answered before they were learned."""
 
@@ -123,7 +131,9 @@ class OwnRunData(TypedDict):
     target: str
     group: str  # the column's name
     positive: str  # the second of two classes; empty: there are not two
+    simplest: str  # what the model is called that answers without columns
     tested: int | None  # rows that means of scores are of; None: not known
+    means_over: str  # of which groups means are, in words
     facts: list[tuple[str, str]]
     notes: list[str]
     metrics: list[MetricData]  # the first one decides
@@ -134,7 +144,9 @@ class OwnRunData(TypedDict):
     calibration_error: Number
     coverage: list[CoverageData]
     map: MapData | None
+    no_map: str  # why there is none, in a sentence; empty: there is, or nothing is known of the learner
     columns: list[ColumnData]
+    moved: list[MovedData]  # by columns, where trees correct the answers; none, if weights tell all
     unit: str  # of what columns do
     trees: bool  # do trees correct the answers?
     arrivals: list[ArrivalData]

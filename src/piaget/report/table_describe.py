@@ -15,33 +15,17 @@ from piaget.errors import LoadError
 from piaget.knowledge.storage import holds_prior
 from piaget.lab.folder import RunFolder
 from piaget.lab.progress import duration
+from piaget.lab.table_columns import moved_by
 from piaget.lab.table_summary import LEVEL, columns_of
 from piaget.prior_learner import PriorLearner
 from piaget.report import table_data as data
 from piaget.report.reading import ReportedRun
-from piaget.report.table_map import map_of
+from piaget.report.table_map import map_of, why_no_map
+from piaget.report.table_scores import EXACT, class_of, finite, group_of, means_over, metrics_of, models_of
 from piaget.report.wording import today
-from piaget.scoring.rows import ARRIVAL, BY_CLASS, EXPLAINED, LOWER_IS_BETTER, USUAL_SPREAD, USUALLY, Row
-from piaget.scoring.worth import NAMES, best_simple, is_it_worth_it, simple_scores
+from piaget.scoring.rows import ARRIVAL, EXPLAINED, USUAL_SPREAD, USUALLY, Row
 from piaget.table_life import is_unusual
 
-EXACT = 6  # digits that are kept
-WORDS = {
-    "auc": "the share of pairs of rows, one of each class, that are put in the right order; 0.5 is chance",
-    "loss": "how surprising the true classes are by predicted probabilities, in the mean (natural logarithm)",
-    "accuracy": "the share of rows whose most probable class is the true one",
-    "rmse": "the root of the mean squared error, in units of the target",
-    "r2": "the share of the target's variance within a group that is explained; 0: no better than its mean",
-}
-# Where classes have weights.
-WEIGHTED_WORDS = {
-    "accuracy": "the share of rows that are answered with their true class; the answer is the class with the "
-    "largest weight x probability",
-}
-NO_VERDICT = (
-    "no verdict, since classes have weights: answers are then chosen so that errors cost least, not so that "
-    "most rows are right. The accuracies are in the table"
-)
 UNITS = {
     "binary": "change of the log-odds of {}",
     "multiclass": "change of the classes' log-odds, root mean square",
@@ -112,9 +96,10 @@ def describe(run: ReportedRun) -> data.OwnRunData:
     table = run.configuration.get("table") or {}
     labels = [str(label) for label in found["labels"]]
     positive = labels[1] if found["kind"] == "binary" else ""
-    metrics = _metrics(found, rows)
-    groups = [_group(group, metrics) for group in found["groups"] if group["group"] not in gone]
+    metrics = metrics_of(found, rows)
+    groups = [group_of(group, metrics) for group in found["groups"] if group["group"] not in gone]
     target = str(table.get("target") or "the target")
+    drawn = None if learner is None else map_of(learner, target)
     place = shlex.quote(str(run.folder))
     return data.OwnRunData(
         name=f"{run.stream}: {target}",
@@ -125,18 +110,22 @@ def describe(run: ReportedRun) -> data.OwnRunData:
         target=target,
         group=str(table.get("group") or "group"),
         positive=positive,
+        simplest="mean" if found["kind"] == "regression" else "majority",
         tested=_tested(found),
+        means_over=means_over(found, metrics),
         facts=_facts(run, found, learner),
         notes=notes,
         metrics=metrics,
-        models=_models(found, metrics),
+        models=models_of(found, metrics),
         groups=groups,
-        classes=[_class(one) for one in found.get("classes") or []],
+        classes=[class_of(one) for one in found.get("classes") or []],
         bins=[_bin(one) for one in found["reliability"]],
         calibration_error=_last(rows, "calibration error"),
         coverage=_coverage(found, rows),
-        map=None if learner is None else map_of(learner, target),
+        map=drawn,
+        no_map="" if learner is None or drawn is not None else why_no_map(learner),
         columns=_columns(found if learner is None else {"columns": columns_of(learner)}),
+        moved=_moved(found.get("moved") or [] if learner is None else moved_by(learner)),
         unit=UNITS[found["kind"]].format(f"{target}={positive}" if positive else target),
         trees=learner is not None and learner.known.correction is not None,
         arrivals=_arrivals(rows, metrics, gone),
@@ -186,88 +175,9 @@ def _tested(found: Mapping[str, Any]) -> int | None:
     return None if None in sizes else sum(sizes)
 
 
-# --- scores -----------------------------------------------------------------------------------------------
-
-
-def _metrics(found: Mapping[str, Any], rows: Sequence[Row]) -> list[data.MetricData]:
-    """Those that there are scores of; the run's own one first."""
-    keys = [key for key in found["means"] if key in WORDS and _means(found, key).get("piaget") is not None]
-    keys.sort(key=lambda key: key != found["metric"])
-    weighted = any(one.get("weight") != 1 for one in found.get("classes") or ())
-    return [
-        data.MetricData(
-            key=key,
-            name=NAMES[key],
-            digits=_digits(key, _means(found, key).values()),
-            higher_is_better=key not in LOWER_IS_BETTER,
-            words=(WORDS | WEIGHTED_WORDS if weighted else WORDS)[key],
-            best=best_simple(key, simple_scores(rows, key)),
-            verdict=f"{NO_VERDICT}." if weighted and key == "accuracy" else is_it_worth_it(rows, key),
-        )
-        for key in keys
-    ]
-
-
-def _means(found: Mapping[str, Any], key: str) -> dict[str, Any]:
-    return found["means"][key].get("mean") or {}
-
-
-def _digits(key: str, values: Iterable[float | None]) -> int:
-    """Errors are of any size: four digits of the largest that count."""
-    largest = max((abs(value) for value in values if _finite(value) is not None and value), default=1.0)
-    return min(max(3 - math.floor(math.log10(largest)), 0), 9) if key == "rmse" else 3
-
-
-def _models(found: Mapping[str, Any], metrics: Sequence[data.MetricData]) -> list[data.ModelData]:
-    names = {**found["simple"], "piaget": "piaget"}
-    return [
-        data.ModelData(
-            key=key, name=name, means={m["key"]: _finite(_means(found, m["key"]).get(key)) for m in metrics}
-        )
-        for key, name in names.items()
-    ]
-
-
-def _group(group: Mapping[str, Any], metrics: Sequence[data.MetricData]) -> data.OwnGroupData:
-    classes = group.get("classes") or []
-    return data.OwnGroupData(
-        name=str(group["group"]),
-        rows=int(group["rows"]),
-        tested=group.get("tested"),
-        positives=int(classes[1]) if len(classes) == 2 else None,
-        scores={m["key"]: _score(group.get(m["key"]) or {}, m) for m in metrics},
-    )
-
-
-def _score(scores: Mapping[str, float], metric: data.MetricData) -> data.GroupScoreData:
-    ours, simple = _finite(scores.get("piaget")), _finite(scores.get(metric["best"] or ""))
-    sign = 1 if metric["higher_is_better"] else -1
-    gain = None if ours is None or simple is None else round(sign * (ours - simple), EXACT)
-    majority = _finite(scores.get("majority"))
-    return data.GroupScoreData(piaget=ours, simple=simple, majority=majority, gain=gain)
-
-
-def _class(one: Mapping[str, Any]) -> data.ClassData:
-    precision, recall, f1, area = (_finite(one.get(name)) for name in BY_CLASS)
-    return data.ClassData(
-        name=str(one["label"]),
-        rows=int(one["rows"]),
-        answered=int(one["answered"]),
-        precision=precision,
-        recall=recall,
-        f1=f1,
-        auc=area,
-        weight=round(float(one["weight"]), EXACT),
-    )
-
-
-def _finite(value: Any) -> float | None:
-    return round(float(value), EXACT) if isinstance(value, int | float) and math.isfinite(value) else None
-
-
 def _last(rows: Iterable[Row], metric: str) -> float | None:
     values = [row["value"] for row in rows if row["metric"] == metric]
-    return _finite(values[-1]) if values else None
+    return finite(values[-1]) if values else None
 
 
 # --- trust, columns, later tables ---------------------------------------------------------------------------
@@ -308,6 +218,12 @@ def _columns(found: Mapping[str, Any]) -> list[data.ColumnData]:
     return sorted(columns, key=lambda one: -math.hypot(one["common"], one["differs"]))
 
 
+def _moved(found: Sequence[Mapping[str, Any]]) -> list[data.MovedData]:
+    """The strongest first."""
+    moved = [data.MovedData(name=str(one["column"]), moves=round(one["moves"], EXACT)) for one in found]
+    return sorted(moved, key=lambda one: -one["moves"])
+
+
 def _arrivals(
     rows: Sequence[Row], metrics: Sequence[data.MetricData], gone: set[str]
 ) -> list[data.ArrivalData]:
@@ -326,7 +242,7 @@ def _arrivals(
             group=group,
             is_new=EXPLAINED in values,
             rows=int(values.get("samples", 0)),
-            scores={m["key"]: _finite(values.get(m["key"])) for m in metrics},
+            scores={m["key"]: finite(values.get(m["key"])) for m in metrics},
             fit=_fit(values),
         )
         for (table, group), values in batches

@@ -24,7 +24,8 @@ def own_tables(report: OwnReportData) -> list[Table]:
 def _models(run: OwnRunData, name: str, of: str) -> Table:
     verdict = run["metrics"][0]["verdict"] or ""
     columns = ["Model", *(metric["name"] for metric in run["metrics"])]
-    table = Table(name, f"Piaget beside simple models{of}", f"Means over groups. {verdict}".strip(), columns)
+    caption = f"{run['means_over']}. {verdict}".strip()
+    table = Table(name, f"Piaget beside simple models{of}", caption, columns)
     for model in run["models"]:
         table.add(None, model["name"], *(_cell(model["means"][m["key"]], m) for m in run["metrics"]))
     for column, metric in enumerate(run["metrics"], 1):
@@ -37,13 +38,17 @@ def _groups(run: OwnRunData, name: str, of: str) -> Table:
     simple = next((m["name"] for m in run["models"] if m["key"] == metric["best"]), "none")
     caption = f"{metric['name']}; the simple model: {simple}. Difference: above 0, piaget is better."
     counted = [run["positive"]] if run["positive"] else []
-    columns = [run["group"], "rows", "test rows", *counted, "piaget", "simple model", "difference"]
+    alone = next((m["name"] for m in run["models"] if m["key"] == "majority"), None)
+    caption += f" {run['simplest'].capitalize()}: {alone} alone." if alone else ""
+    simplest = [run["simplest"]] if alone else []
+    columns = [run["group"], "rows", "test rows", *counted, "piaget", "simple model", "difference", *simplest]
     table = Table(name, f"Groups{of}", caption, columns)
     for group in run["groups"]:
         scores = group["scores"][metric["key"]]
         sizes = [group["rows"], group["tested"], *([group["positives"]] if counted else [])]
         cells = [number(math.nan if size is None else size, digits=0) for size in sizes]
-        values = (scores["piaget"], scores["simple"], scores["gain"])
+        values = [scores["piaget"], scores["simple"], scores["gain"]]
+        values += [scores["majority"]] if simplest else []
         table.add(None, group["name"], *cells, *(_cell(value, metric) for value in values))
     return table
 

@@ -9,6 +9,8 @@ from piaget.prior_learner import PriorLearner
 from piaget.report.table_data import DirectionData, MapData
 
 DIRECTIONS, LEAST = 4, 0.02  # that are told, at most; the share of all differences from which on
+LEAST_GROUPS = 3
+NOTICED = 1e-3  # from which on, as a deviation of weights among groups, a difference is one
 NEAR = 3  # groups that are named as like another
 LEVEL, NUMBER, CATEGORY = "level", "number", "category"  # what a weight is of
 NAMED, CLEAR = 4, 0.35  # inputs that a direction is told by, at most; compared with its strongest one
@@ -18,14 +20,16 @@ def map_of(learner: PriorLearner, target: str) -> MapData | None:
     """target: what a regression's values are called. None: groups share nothing in which they differ, or
     there are too few of them."""
     known = learner.known
-    if learner.components == 0 or len(known.tasks) < 3:
+    if learner.components == 0 or len(known.tasks) < LEAST_GROUPS:
         return None
     psi = torch.stack(list(known.coordinates().values()))  # (T, C, k)
     shared = (psi @ known.components.phi.mT).flatten(1)  # (T, C d): what components add to weights
     shared = shared - shared.mean(0)
     # Components themselves are known up to a rotation; principal directions are not.
     left, size, right = torch.linalg.svd(shared, full_matrices=False)
-    shares = size.square() / size.square().sum().clamp(min=1e-30)
+    if size[0] < NOTICED * len(known.tasks) ** 0.5:
+        return None
+    shares = size.square() / size.square().sum()
     kept = [i for i, share in enumerate(shares[:DIRECTIONS].tolist()) if share >= LEAST]
     if not kept:
         return None
@@ -38,6 +42,17 @@ def map_of(learner: PriorLearner, target: str) -> MapData | None:
         places=[[round(value, 4) for value in place] for place in places[:, kept].tolist()],
         near=_near(known.tasks, shared),
         directions=[_direction(shares[i].item(), loadings[i], learner, subjects) for i in kept],
+    )
+
+
+def why_no_map(learner: PriorLearner) -> str:
+    """A sentence, where `map_of` finds nothing to draw."""
+    groups = len(learner.known.tasks)
+    if groups < LEAST_GROUPS:
+        return f"There is no map, since there are too few groups: {groups}, and {LEAST_GROUPS} are needed."
+    return (
+        "There is no map, since no direction was found in which some groups differ from others together: a "
+        "group's weights are what all have in common, and a rest of its own."
     )
 
 

@@ -77,6 +77,10 @@ SIMPLE = {
     "boosting": "boosted trees, with the group as a feature",
 }
 
+# Answers without inputs, but for the group, in the best way: shares of classes (of a regression, means) that
+# are a group's own or those of all groups, or between. Better than that is better than chance.
+SHARES = "shares"
+
 # Of a learner that is not told the tasks of inputs (scoring/inferring.py); first, the stage of such rows in a
 # run. In tens: from ten inputs of one task at once. Shares of inputs, or of tens, that are inferred right:
 INFERENCE = "inference"
@@ -129,7 +133,7 @@ METRICS = (
     USUALLY,
     USUAL_SPREAD,
     *INFERRED,
-    *(f"{{}} by {model}" for model in SIMPLE),  # the score of a simple model, beside a learner's
+    *(f"{{}} by {model}" for model in (*SIMPLE, SHARES)),  # the score of a simple model, beside a learner's
     *(f"{score} of {{}}" for score in BY_CLASS),  # here, it stands for a class
 )
 

@@ -20,10 +20,12 @@ import torch
 from torch import Tensor
 
 from piaget.scoring.answer_scores import SMALLEST, class_scores, value_scores
+from piaget.scoring.rows import LOWER_IS_BETTER
 
 STRENGTHS = (1e-4, 1e-2, 0.1, 1.0, 10.0, 100.0)  # to choose from
 ENTIRELY, HARDLY = 1e9, 1e-3
 STEPS, CLOSE = 30, 1e-6  # of Newton's method
+MORE_ROWS = (1.0, 3.0, 10.0, 30.0, 100.0, 1e9)  # of all groups, beside a group's own
 MOST_GROUPS = 250  # that trees take as categories
 
 
@@ -53,15 +55,19 @@ Groups = Mapping[str, GroupRows]
 def compared(
     groups: Groups, classes: int, weights: Tensor | None = None
 ) -> dict[str, dict[str, dict[str, float]]]:
-    """Scores of the simple models on test rows: {model: {group: {metric: value}}}. classes: 0 of values.
-    weights: of classes, by which they answer, too."""
+    """Scores of the simple models on test rows, of groups that have some: {model: {group: {metric: value}}}.
+    classes: 0 of values. weights: of classes, by which they answer, too."""
     answered = {"majority": _majority(groups, classes)}
     for model in ("alone", "pooled", "interactions"):
         answered[model] = _linear(model, groups, classes)
     if importlib.util.find_spec("sklearn") is not None:
         answered["boosting"] = _boosting(groups, classes)
     return {
-        model: {name: _scored(said[name], groups[name].test.y, classes, weights) for name in groups}
+        model: {
+            name: _scored(said[name], rows.test.y, classes, weights)
+            for name, rows in groups.items()
+            if len(rows.test.y)
+        }
         for model, said in answered.items()
     }
 
@@ -81,6 +87,45 @@ def _majority(groups: Groups, classes: int) -> dict[str, Tensor]:
         else:
             said[name] = y.double().mean().expand(n)
     return said
+
+
+def by_shares(groups: Groups, classes: int, weights: Tensor | None = None) -> dict[str, dict[str, float]]:
+    """Scores of the best that can be said without inputs: {group: {metric: value}}. Each group's shares of
+    classes, or mean, as if it had some more rows like those of all groups. How many, the test rows say, for
+    each metric on its own: with hindsight."""
+    found = [
+        {
+            name: _scored(said, groups[name].test.y, classes, weights)
+            for name, said in _shares(groups, classes, more).items()
+            if len(said)
+        }
+        for more in MORE_ROWS
+    ]
+    scores: dict[str, dict[str, float]] = {name: {} for name in found[0]}
+    for metric in ("loss", "accuracy") if classes else ("rmse",):
+        sign = -1 if metric in LOWER_IS_BETTER else 1
+        best = max(found, key=lambda of: sign * sum(one[metric] for one in of.values()))
+        for name, values in best.items():
+            scores[name][metric] = values[metric]
+    return scores
+
+
+def _shares(groups: Groups, classes: int, more: float) -> dict[str, Tensor]:
+    """What is said of test rows by each group's rows and so many more, like those of all groups."""
+    learned = {name: _indicators(rows.learned.y, classes) for name, rows in groups.items()}
+    every = torch.cat(list(learned.values()))
+    common = (every.sum(0) + 1 / every.shape[1] * bool(classes)) / (len(every) + bool(classes))
+    said = {}
+    for name, own in learned.items():
+        share = (own.sum(0) + more * common) / (len(own) + more)
+        one = share if classes else share[0]
+        said[name] = one.expand(len(groups[name].test.y), *one.shape)
+    return said
+
+
+def _indicators(y: Tensor, classes: int) -> Tensor:
+    """(n, classes): 1 in the column of a row's class; of values, (n, 1)."""
+    return torch.nn.functional.one_hot(y, classes).double() if classes else y.double()[:, None]
 
 
 # --- linear models -----------------------------------------------------------------------------------------
@@ -200,21 +245,35 @@ def _newton(
 
 def _boosting(groups: Groups, classes: int) -> dict[str, Tensor]:
     """scikit-learn's, with its own defaults, if it is there."""
-    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
     def inputs(which: str) -> np.ndarray:
         parts = [(getattr(rows, which).x, g) for g, rows in enumerate(groups.values())]
         return np.concatenate([np.column_stack([np.full(len(x), float(g)), x.numpy()]) for x, g in parts])
 
-    x, y = inputs("learned"), np.concatenate([rows.learned.y.numpy() for rows in groups.values()])
+    y = np.concatenate([rows.learned.y.numpy() for rows in groups.values()])
     categories = [0] if len(groups) <= MOST_GROUPS else None
-    kind = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
-    model = kind(categorical_features=categories, random_state=0).fit(x, y)
-    found = model.predict_proba(inputs("test")) if classes else model.predict(inputs("test"))
-    if classes:
-        every = np.full((len(found), classes), SMALLEST)
-        every[:, model.classes_] = found
-        found = every
+    found = _by_trees(inputs("learned"), y, classes, categories, inputs("test"))
     sizes = [len(rows.test.y) for rows in groups.values()]
     parts = torch.from_numpy(np.ascontiguousarray(found)).split(sizes)
     return dict(zip(groups, parts, strict=True))
+
+
+def _by_trees(
+    x: np.ndarray, y: np.ndarray, classes: int, categories: list[int] | None, tested: np.ndarray
+) -> np.ndarray:
+    """What trees say of the tested rows: values (n,), or probabilities (n, classes)."""
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    if not classes:
+        trees = HistGradientBoostingRegressor(categorical_features=categories, random_state=0)
+        return trees.fit(x, y).predict(tested)
+    found = np.full((len(tested), classes), SMALLEST)
+    there, counts = np.unique(y, return_counts=True)
+    if len(there) < 2:  # nothing to tell apart
+        found[:, there] = 1.0
+        return found
+    stop = "auto" if counts.min() > 1 else False  # rows that tell when to stop need every class
+    kind = HistGradientBoostingClassifier
+    model = kind(categorical_features=categories, early_stopping=stop, random_state=0).fit(x, y)
+    found[:, model.classes_] = model.predict_proba(tested)
+    return found

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from piaget.errors import SettingError
-from piaget.scoring.rows import LOWER_IS_BETTER, MAJORITY, SIMPLE, Row
+from piaget.scoring.rows import LOWER_IS_BETTER, MAJORITY, SHARES, SIMPLE, Row
 
 SURE = 2.0  # standard errors, at least
 FEW = 5  # groups
@@ -94,6 +94,14 @@ def scores_of(rows: Iterable[Row], metric: str) -> dict[str, float]:
     return {r["evaluated"]: r["value"] for r in rows if r["metric"] == metric and r["split"] == "test"}
 
 
+def deciding(rows: Sequence[Row], metrics: Sequence[str]) -> str:
+    """The first of the scores that at least half of the groups have of those with any: where one class is
+    rare, AUC may be of a few only."""
+    counts = {metric: len(scores_of(rows, metric)) for metric in metrics}
+    most = max(counts.values())
+    return next((metric for metric, count in counts.items() if most and 2 * count >= most), metrics[0])
+
+
 def simple_scores(rows: Sequence[Row], metric: str) -> dict[str, dict[str, float]]:
     """{model: {group: score}}, of those simple models that were compared."""
     found = {model: scores_of(rows, f"{metric} by {model}") for model in SIMPLE}
@@ -138,15 +146,14 @@ def is_it_worth_it(rows: Sequence[Row], metric: str) -> str | None:
 def at_chance(rows: Sequence[Row]) -> str | None:
     """A sentence, if tasks stay at the level of chance by every score, in the mean and within noise."""
     sentence = None
-    for metric, chance, told in (
-        ("auc", None, "an AUC of 0.5"),
-        ("loss", "loss by majority", "the most frequent class alone"),
-        ("accuracy", MAJORITY, "the most frequent class alone"),
-        ("rmse", "rmse by majority", "each group's mean alone"),
+    for metric, told in (
+        ("auc", "an AUC of 0.5"),
+        ("loss", "shares of classes alone"),
+        ("accuracy", "the most frequent class alone"),
+        ("rmse", "each group's mean alone"),
     ):
         ours = scores_of(rows, metric)
-        theirs = dict.fromkeys(ours, 0.5) if chance is None else scores_of(rows, chance)
-        found = difference(metric, ours, theirs)
+        found = difference(metric, ours, _by_chance(rows, metric))
         if found is None:
             continue
         # Of a few groups, noise cannot be told: what is better in the mean is not called chance.
@@ -159,3 +166,14 @@ def at_chance(rows: Sequence[Row]) -> str | None:
             f"better than {told}, within noise. Inputs may tell nothing of the target, or rows are too few."
         )
     return sentence
+
+
+def _by_chance(rows: Sequence[Row], metric: str) -> Scores:
+    """Of the best that can be said without inputs. Runs of older versions, and of deep methods, have each
+    group's own majority only, which few rows tell badly."""
+    if metric == "auc":
+        return dict.fromkeys(scores_of(rows, metric), 0.5)
+    own = scores_of(rows, MAJORITY if metric == "accuracy" else f"{metric} by majority")
+    known = [of for of in (own, scores_of(rows, f"{metric} by {SHARES}")) if of]
+    sign = 1 if metric in LOWER_IS_BETTER else -1
+    return min(known, key=lambda of: sign * statistics.fmean(of.values()), default={})

@@ -180,6 +180,7 @@ def make_task(
     labels: Sequence[Any] | None = None,
     scaling: Scaling | None = None,
     encoding: Encoding | None = None,
+    partial: bool = False,
 ) -> Task:
     """A task of these parts; an empty one is absent. y: class numbers from 0, or values."""
     x, y, rows = parts[0].x, parts[0].y, parts[0].rows
@@ -198,6 +199,7 @@ def make_task(
         stream,
         scaling or Scaling(),
         encoding,
+        partial,
     )
 
 

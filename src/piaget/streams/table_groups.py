@@ -27,6 +27,7 @@ class Group:
     y: np.ndarray  # class numbers, or values, of these rows
     labels: list[Any] | None  # of the classes
     parts: tuple[Rows, Rows, Rows]  # training, validation and test: places in `rows`
+    lack: str | None = None  # why it is no task for every learner
 
     @property
     def train(self) -> Rows:
@@ -44,6 +45,7 @@ class Group:
             labels=self.labels,
             scaling=encoding.scaling,
             encoding=encoding,
+            partial=self.lack is not None and kind != "regression",
         )
 
 
@@ -57,9 +59,13 @@ def groups_of(
     train_size: int | None,
     seed: int,
     copies: np.ndarray | None = None,
+    keep: bool = False,
 ) -> tuple[dict[str, Group], dict[str, str]]:
     """The groups in order of occurrence, and {group: why it is no task}. parts: 0, 1 or 2 a row. copies:
-    numbers that equal rows share, if these are to be in the same split."""
+    numbers that equal rows share, if these are to be in the same split. keep: a group is a task, whatever it
+    lacks, if it has training rows; with the classes of all groups."""
+    every, all_labels = (y, None) if kind == "regression" else classes_of(y)
+    keep = keep and len(np.unique(every)) > 1
     members: dict[str, list[int]] = {}
     for row, name in enumerate(names):
         members.setdefault(name, []).append(row)
@@ -77,10 +83,15 @@ def groups_of(
             same = None if copies is None else copies[rows]
             first, second, third = _divided(own, classes, fractions, draw, same)
             reason = unusable(own, (first, second, third), fractions)
-        if reason:
+        if reason and not (keep and len(first)):
             skipped[name] = reason
-        else:
-            groups[name] = Group(rows, own, labels, (limit(first, own, train_size, kind), second, third))
+            continue
+        if reason:
+            own, labels = every[rows], all_labels
+            if parts is None and fractions[2] > 0 and not len(third):
+                second, third = third, second  # a score says more than a choice among simple models
+        train = limit(first, own, train_size, kind)
+        groups[name] = Group(rows, own, labels, (train, second, third), reason)
     return groups, skipped
 
 

@@ -46,18 +46,17 @@ def _pairs(numbers: np.ndarray) -> int:
     return int((counts * (counts - 1)).sum()) // 2
 
 
-def note_copied(rows: np.ndarray, source: str, parts: np.ndarray | None) -> None:
-    """rows: as `copied` gives them. parts: 0, 1 or 2 for each, if the table says for what they are."""
+def note_copied(rows: np.ndarray, source: str, parts: np.ndarray | None, kept_together: bool) -> None:
+    """rows: as `copied` gives them. parts: 0, 1 or 2 for each, if the table says for what they are.
+    kept_together: if it does not, equal rows are put into the same split."""
     often, told = np.bincount(rows), "equal rows are kept in the same split"
     if parts is not None:
         last = np.zeros(len(often), np.int64)
         last[rows] = parts
-        crosses = bool((last[rows] != parts).any())
-        told = (
-            "some are in several splits, so that scores on test rows are too good"
-            if crosses
-            else "each in a single split"
-        )
+        kept_together = not bool((last[rows] != parts).any())
+        told = "each in a single split"
+    if not kept_together:
+        told = "some are in several splits, so that scores on test rows are too good"
     note(
         f"{source}: {int((often[rows] > 1).sum()):,} of {len(rows):,} rows occur more than once "
         f"({len(often):,} are different): {told}. Each counts as often as it occurs: leave copies out, "

@@ -39,7 +39,8 @@ MOST_CLASSES = 20  # whole numbers with more different values are taken for quan
 
 class TableStream(LazyStream):
     """Tasks from a table. `encoding`: how rows become inputs; `skipped`: {group: why it is no task};
-    `labels`: of all groups' classes (a task has its own), None of a regression; `columns`: of the table."""
+    `labels`: of all groups' classes (a task has its own), None of a regression; `columns`: of the table;
+    `partial`: {group: what it lacks}, of tasks that are there because unusable groups were to be kept."""
 
     def __init__(
         self,
@@ -50,9 +51,10 @@ class TableStream(LazyStream):
         skipped: dict[str, str],
         labels: list[Any] | None = None,
         columns: Sequence[str] = (),
+        partial: dict[str, str] | None = None,
     ) -> None:
         self.name, self.seed, self.encoding, self.skipped = name, seed, encoding, skipped
-        self.labels, self.columns = labels, list(columns)
+        self.labels, self.columns, self.partial = labels, list(columns), partial or {}
         self._tasks = tasks
 
     def __len__(self) -> int:
@@ -74,7 +76,7 @@ def from_table(
     train_size: int | None = None,
     categorical: str | Sequence[str] = (),
     ignore: str | Sequence[str] = (),
-    on_unusable: Literal["skip", "error"] = "skip",
+    on_unusable: Literal["skip", "keep", "error"] = "skip",
     shuffle: bool = False,
     encoding: Encoding | None = None,
     seed: int = 0,
@@ -92,8 +94,9 @@ def from_table(
         better on them than it would on rows to come, and a class of one or two rows is never tested.
     categorical: columns of numbers that are names of categories. Columns of texts are, anyway.
     ignore: columns to leave out.
-    on_unusable: what to do with groups that cannot be a task (too few rows, a constant target): "skip" them
-        with a warning, or raise an "error".
+    on_unusable: what to do with groups that cannot be a task for every learner (too few rows, a constant
+        target, no training rows of a class): "skip" them with a warning, raise an "error", or "keep" them,
+        with a warning, for a `PriorLearner`, which learns them with the others.
     shuffle: tasks in random order, instead of that in which groups first occur in the table.
     encoding: of a learner (`learner.encoding(task)`) or another stream, for groups that come later; it also
         says which columns are the group and the target.
@@ -129,8 +132,8 @@ def from_table(
     if encoding is not None and (categorical or ignore):
         raise SettingError("categorical and ignore are for a new encoding; the one given says what to do")
     seed = check_seed(seed)
-    if not isinstance(on_unusable, str) or on_unusable not in ("skip", "error"):
-        raise SettingError(f"on_unusable={shown(on_unusable)}; expected 'skip' or 'error'")
+    if not isinstance(on_unusable, str) or on_unusable not in ("skip", "keep", "error"):
+        raise SettingError(f"on_unusable={shown(on_unusable)}; expected 'skip', 'keep' or 'error'")
     fractions = check_fractions(fractions)
     frame, source = read_table(table, [group, *categorical, *(encoding.categories if encoding else ())])
     named = [group, target, *([split] if split else []), *categorical, *ignore]
@@ -154,12 +157,25 @@ def from_table(
     names = as_texts(frame[group])
     note_alike(dict.fromkeys(names))
     columns = [c for c in frame.columns if c not in {group, target, split, *ignore}]
-    used = set(columns if encoding is None else (column.name for column in encoding.columns))
-    copies = copied(frame[[c for c in frame if c in {*used, target}]], names)
+    used = {target, *(columns if encoding is None else (column.name for column in encoding.columns))}
+    copies = copied(frame[[c for c in frame if c in used]], names)
     if copies is not None:
-        note_copied(copies, source, parts)
-    groups, skipped = groups_of(names, y, kind, parts, fractions, stratified, train_size, seed, copies)
+        note_copied(copies, source, parts, kept_together=not stratified)
+    groups, skipped = groups_of(
+        names,
+        y,
+        kind,
+        parts,
+        fractions,
+        stratified,
+        train_size,
+        seed,
+        copies=None if stratified else copies,  # class by class, rows are divided as version 0.1 did
+        keep=on_unusable == "keep",
+    )
+    partial = {one: group.lack for one, group in groups.items() if group.lack is not None}
     _tell_skipped(skipped, len(groups), source, on_unusable)
+    _tell_kept(partial, len(groups), source)
     if encoding is None:
         train = np.concatenate([g.train for g in groups.values()])
         scaling = standardized(f"column {target!r}", y[train]) if kind == "regression" else Scaling()
@@ -174,7 +190,7 @@ def from_table(
     if shuffle:
         tasks = [tasks[i] for i in np.random.default_rng(seed).permutation(len(tasks))]
     labels = None if kind == "regression" else classes_of(y)[1]
-    return TableStream(stream, seed, encoding, tasks, skipped, labels, frame.columns)
+    return TableStream(stream, seed, encoding, tasks, skipped, labels, frame.columns, partial)
 
 
 def _whole(values: Any) -> Any:
@@ -261,7 +277,22 @@ def _tell_skipped(skipped: dict[str, str], kept: int, source: str, on_unusable: 
     text = f"{source}: {len(skipped)} of {len(skipped) + kept} groups cannot be a task: {shown}{more}"
     if on_unusable == "error" or not kept:
         raise DataError(text)
-    note(f"{text}. They are skipped (stream.skipped lists them).")
+    learns = "; a PriorLearner learns them, with on_unusable='keep'" * (on_unusable == "skip")
+    note(f"{text}. They are skipped (stream.skipped lists them{learns}).")
+
+
+def _tell_kept(partial: dict[str, str], groups: int, source: str) -> None:
+    alike: dict[str, list[str]] = {}
+    for name, why in partial.items():
+        alike.setdefault(why.partition(" (")[0], []).append(name)
+    told = "; ".join(f"{some(names)}: {why}" for why, names in list(alike.items())[:5]) + "; ..." * (
+        len(alike) > 5
+    )
+    if partial:
+        note(
+            f"{source}: {len(partial)} of {groups} groups have few rows, or lack a class or different "
+            f"values: {told}. They are learned with the others, and scored as far as they have test rows"
+        )
 
 
 # --- columns ------------------------------------------------------------------------------------------------

@@ -124,34 +124,65 @@ function drawSizes(chart, y, { common, differs }) {
   [common, differs].forEach((size, i) => chart.bar(chart.x(0), chart.x(size), y - 8 + 8 * i, 7, i ? "hollow c0" : "c0"));
 }
 
+const [STEP, TOP] = [24, 8]; // of lines of columns
+
+/** A line for each of the names, with an axis below. */
+function columnChart(panels, label, names, domain) {
+  const width = Math.min(columnsFor(panels, 1, 300), 760);
+  const left = Math.min(widest(names) + 14, 0.36 * width);
+  const height = TOP + STEP * names.length + 40;
+  const chart = new Chart(label, { width, height, left, right: 14, top: TOP, bottom: 40 });
+  chart.xAxis(domain, AXES[run.kind], { marks: ticks(domain, (chart.right - chart.left) / 50) });
+  chart.add("line", { class: "zero", x1: chart.x(0), x2: chart.x(0), y1: chart.top, y2: chart.bottom });
+  names.forEach((name, i) => chart.text(chart.left - 8, TOP + STEP * (i + 0.5) + 4, name, "end", left - 10));
+  return chart;
+}
+
+const notDrawn = (columns) => {
+  const rest = columns.length - COLUMNS_SHOWN;
+  return rest > 0 ? `The ${COLUMNS_SHOWN} that do most are drawn; ${rest} more are in the numbers.` : "";
+};
+
+function drawMoved(panels) {
+  const shownColumns = run.moved.slice(0, COLUMNS_SHOWN);
+  const domain = extent(shownColumns.map(({ moves }) => moves), { zero: true });
+  const chart = columnChart(panels, "How far answers move, by column", shownColumns.map(({ name }) => name), domain);
+  shownColumns.forEach(({ name, moves }, i) => {
+    const y = TOP + STEP * (i + 0.5);
+    chart.bar(chart.x(0), chart.x(moves), y - 6, 12, "c0");
+    chart.target(chart.x(moves), y, `${name}: ${format(moves, 2)}`, { x: 0, y: y - STEP / 2, width: chart.width, height: STEP });
+  });
+  panels.append(panel("", chart.node));
+  return {
+    note: notDrawn(run.moved),
+    table: {
+      caption: "How far answers move if a column's values are exchanged among rows.",
+      columns: ["Column", "Answers move by"],
+      rows: run.moved.map(({ name, moves }) => [name, cell(moves, 3)]),
+    },
+  };
+}
+
 function drawColumns(panels) {
   const shownColumns = run.columns.slice(0, COLUMNS_SHOWN);
-  const width = Math.min(columnsFor(panels, 1, 300), 760);
   const sizes = run.kind === "multiclass";
-  const names = Math.min(widest(shownColumns.map(({ name }) => name)) + 14, 0.36 * width);
-  const [step, top] = [24, 8];
-  const height = top + step * shownColumns.length + 40;
-  const chart = new Chart(`${run.unit}, by column`, { width, height, left: names, right: 14, top, bottom: 40 });
   const domain = sizes
     ? extent(shownColumns.flatMap(({ common, differs }) => [common, differs]), { zero: true })
     : extent(shownColumns.flatMap(({ common, differs }) => [common - differs, common + differs, 0]));
-  chart.xAxis(domain, AXES[run.kind], { marks: ticks(domain, (chart.right - chart.left) / 50) });
-  chart.add("line", { class: "zero", x1: chart.x(0), x2: chart.x(0), y1: chart.top, y2: chart.bottom });
+  const chart = columnChart(panels, `${run.unit}, by column`, shownColumns.map(({ name }) => name), domain);
   shownColumns.forEach((column, i) => {
     const { name, common, differs } = column;
-    const y = top + step * (i + 0.5);
-    chart.text(chart.left - 8, y + 4, name, "end", names - 10);
+    const y = TOP + STEP * (i + 0.5);
     (sizes ? drawSizes : drawAround)(chart, y, column);
     const told = (sizes ? cell : signed)(common, 2).text;
     chart.target(chart.x(common), y, `${name}: ${told} in the mean of groups, which differ by ${sizes ? "" : "± "}${format(differs, 2)}`,
-      { x: 0, y: y - step / 2, width, height: step });
+      { x: 0, y: y - STEP / 2, width: chart.width, height: STEP });
   });
   panels.append(panel("", chart.node));
-  const rest = run.columns.length - shownColumns.length;
   return {
     legend: sizes ? legend([{ label: "in the mean of groups", className: "c0" },
       { label: "how much groups differ (standard deviation)", className: "hollow c0" }]) : null,
-    note: rest ? `The ${COLUMNS_SHOWN} that do most are drawn; ${rest} more are in the numbers.` : "",
+    note: notDrawn(run.columns),
     table: {
       caption: `${run.unit}: the mean of all groups, and the standard deviation over them.`,
       columns: ["Column", "In common", "Groups differ by"],

@@ -23,7 +23,7 @@ function modelsTable() {
   const least = run.metrics.map(({ key, higher_is_better: higher }) => best(key, higher));
   const rows = known(run.tested) ? `, on ${count(run.tested, "row")} that were not learned from` : "";
   return sortableTable({
-    name: "Models", caption: `Means over groups${rows}. ${directionOfScores()}`,
+    name: "Models", caption: `${run.means_over}${rows}. ${directionOfScores()}`,
     columns: ["Model", ...run.metrics.map(({ name }) => name)],
     rows: run.models.map((model) => [model.name, ...run.metrics.map(({ key, digits }) => cell(model.means[key], digits))]),
     isBest: (r, c) => c > 0 && run.models[r].means[run.metrics[c - 1].key] === least[c - 1],
@@ -52,15 +52,18 @@ function groupsTable() {
   const groups = worstFirst();
   const positives = groups.some((group) => known(group.positives));
   const tested = groups.some((group) => known(group.tested));
+  const simplest = groups.some((group) => known(scoreOf(group).majority));
   return sortableTable({
     name: "Groups",
-    caption: `The worst first. ${capital(name)}; the simple model: ${modelName(best)}. Difference: above 0, piaget is better.`,
+    caption: `The worst first. ${capital(name)}; the simple model: ${modelName(best)}. Difference: above 0, piaget is better.` +
+      (simplest ? ` ${capital(run.simplest)}: ${modelName("majority")} alone.` : ""),
     columns: [capital(run.group), "Rows", ...(positives ? [`${run.target}=${run.positive}`] : []),
-      "Piaget", "Simple", "Difference", ...(tested ? ["Test rows"] : [])],
+      "Piaget", "Simple", "Difference", ...(simplest ? [capital(run.simplest)] : []), ...(tested ? ["Test rows"] : [])],
     rows: groups.map((group) => {
-      const { piaget, simple, gain } = scoreOf(group);
+      const { piaget, simple, gain, majority } = scoreOf(group);
       return [group.name, cell(group.rows, 0), ...(positives ? [cell(group.positives, 0)] : []),
-        cell(piaget, digits), cell(simple, digits), signed(gain, digits), ...(tested ? [cell(group.tested, 0)] : [])];
+        cell(piaget, digits), cell(simple, digits), signed(gain, digits), ...(simplest ? [cell(majority, digits)] : []),
+        ...(tested ? [cell(group.tested, 0)] : [])];
     }),
   }).node;
 }
@@ -91,7 +94,7 @@ function groupsSection() {
     pair(element("div", { class: "given" }, place), figure({
       id: "pairs", title: "Group by group", caption: "Piaget beside the simple model that is best in the mean.",
       when: run.groups.some((group) => run.metrics.some(({ key }) => known(group.scores[key].gain))), draw: drawPairs,
-    }), "wide-first"));
+    }), "with-groups"));
 }
 
 // --- which classes are predicted badly? ---
@@ -134,10 +137,12 @@ function trustSection() {
 
 // --- what groups share, and what columns do ---
 
+const MAP = "Which groups are alike?";
+
 /** @param {MapData} map */
 function mapSection(map) {
   const flat = map.directions.length < 2;
-  return section("map", "Which groups are alike?", pair(element("div", {},
+  return section("map", MAP, pair(element("div", {},
     paragraph(`What is known of a ${run.group} is what all have in common, what some share, and a rest of its own. ` +
       "The map shows what some share: groups that lie near each other are answered much alike. The farther a group lies along a direction, the more this holds:"),
     element("ul", { class: "sentences" }, ...map.directions.map((direction, i) => element("li", {},
@@ -150,15 +155,27 @@ function mapSection(map) {
     })));
 }
 
+/** Where trees correct the answers, weights do not tell all that columns do. */
+function movedFigure() {
+  return figure({
+    id: "moved", title: "How much answers depend on a column",
+    caption: `How far answers move if the values of a column are exchanged among rows at random, those of all other columns staying: the ${run.unit}, ` +
+      "as a change by a standard deviation would make it. These are whole answers, with what boosted trees add where effects are not " +
+      "linear; they say how much a column matters, not in which direction. Of at most 1,000 rows that were learned.",
+    beside: true, draw: drawMoved,
+  });
+}
+
 function columnsSection() {
-  const trees = run.trees ? " What boosted trees add where effects are not linear is not in it." : "";
+  const trees = run.trees ? " What boosted trees add where effects are not linear is not in it: a column that matters only together " +
+    "with another, or bends the answer up and down, may seem to do nothing here." : "";
   const shown = run.kind === "multiclass"
     ? " The full bar is the mean of all groups, the hollow one how much groups differ. Both are sizes, of all classes together: they do not " +
       "say which class the column points to."
     : " The mark is the mean of all groups, the bar around it how much groups differ. To the right of 0, more of the column raises the " +
       "answer; to the left, it lowers it.";
-  return section("columns", "Which columns matter?", figure({
-    id: "effects", title: "What a change of a column does",
+  return section("columns", "Which columns matter?", ...(run.moved.length ? [movedFigure()] : []), figure({
+    id: "effects", title: run.moved.length ? "What a change of a column does, as far as that is linear" : "What a change of a column does",
     caption: `The ${run.unit}, if a number changes by its standard deviation, or a category comes in place of the others (of two values: from the first ` +
       `to the second), all else being equal.${shown}${trees}`,
     beside: true, draw: drawColumns,
@@ -207,7 +224,7 @@ function content() {
     ...(run.groups.length && run.metrics.length ? [groupsSection()] : []),
     ...(run.classes.length ? [classesSection()] : []),
     ...(run.bins.length || run.coverage.length ? [trustSection()] : []),
-    ...(run.map ? [mapSection(run.map)] : []),
+    ...(run.map ? [mapSection(run.map)] : run.no_map ? [section("map", MAP, paragraph(run.no_map))] : []),
     ...(run.columns.length ? [columnsSection()] : []),
     ...(run.arrivals.length ? [laterSection()] : []),
     wordsSection(),
