@@ -276,6 +276,17 @@ def test_copies_in_splits_of_ones_own_are_noted():
         from_table(inside, group="site", target="ill", split="part")
 
 
+def test_class_by_class_copies_are_divided_as_in_version_0_1():
+    """Runs of deep methods that were made then go on with the same splits; so it is only said."""
+    table = only(frame(groups=3, rows=30), "ill")
+    twice = pandas.concat([table, table], ignore_index=True)
+    with pytest.warns(DataNote, match="180 of 180 rows .* in several splits"):
+        stream = from_table(twice, group="site", target="ill", stratified=True)
+    task = stream[0]
+    train, _, test = ({*map(tuple, part.x.tolist())} for _, part in task.splits())
+    assert train & test
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_rows_that_are_equal_by_chance_are_no_copies(seed):
     """Few values: new rows will equal old ones, too, and the splits are random as ever."""
