@@ -258,6 +258,24 @@ def _made(
     return Grouped(name, kind, frame, np.concatenate(y), np.array(group))
 
 
+def _bent(name: str, kind: str, steps: bool = False, groups: int = 30) -> Grouped:
+    """Each group bends its own way along one input: a sine of its own phase, or a step at its own place.
+    Along another, it has its own weight; two say nothing."""
+    rng = np.random.default_rng(zlib.crc32(name.encode()))
+    rows, x, y = 800, [], []
+    for _ in range(groups):
+        inp = rng.uniform(-2, 2, size=(rows, 4))
+        first, place = inp[:, 0], rng.uniform(-1.5, 1.5) if steps else 1.5 * rng.normal()
+        z = 2 * (first > place) if steps else 2 * np.sin(2 * first + place)
+        z = z + rng.normal() * inp[:, 1]
+        noise = 0.3 * rng.normal(size=rows) if kind == "regression" else rng.logistic(size=rows)
+        y.append(z + noise if kind == "regression" else (1.5 * z + noise > 0).astype(int))
+        x.append(inp)
+    frame = pd.DataFrame(np.concatenate(x), columns=[f"x{i}" for i in range(4)])
+    group = np.repeat([f"g{g}" for g in range(groups)], rows)
+    return Grouped(name, kind, frame, np.concatenate(y), group)
+
+
 def _sites() -> Grouped:
     """Mixed columns, as a new user has: the table of the first trial."""
     rng = np.random.default_rng(7)
@@ -307,4 +325,8 @@ SETS: dict[str, Callable[[], Grouped]] = {
     "many": lambda: _made("many", "binary", groups=200, hidden=3),
     "unrelated": lambda: _made("unrelated", "regression", common=0.0, hidden=10),
     "same": lambda: _made("same", "binary", spread=0.0),
+    "bends": lambda: _bent("bends", "regression"),
+    "bends-few": lambda: _bent("bends-few", "regression", groups=8),
+    "bends-binary": lambda: _bent("bends-binary", "binary"),
+    "steps": lambda: _bent("steps", "regression", steps=True),
 }

@@ -62,6 +62,27 @@ def _unit(spread: Tensor, mean: Tensor) -> Tensor:
     return torch.where(spread > 1e-14 * mean.abs(), spread, size)
 
 
+class Bumps(NamedTuple):
+    """Triangles over some inputs, B in all: 1 at their middle, 0 from their neighbours' middles on. Beside
+    the input itself, weights of them bend what is said along it, piece by piece; beyond the last, it stays
+    a line."""
+
+    column: Tensor  # (B,) int64: of which input
+    left: Tensor  # (B,)
+    middle: Tensor  # (B,)
+    right: Tensor  # (B,)
+
+    def beside(self, x: Tensor) -> Tensor:
+        """Inputs (n, inputs), and the triangles beside them: (n, inputs + B), in 64 bits."""
+        x = x.float().double()  # as rows are kept
+        at = x[:, self.column]
+        rise, fall = (
+            (at - self.left) / (self.middle - self.left),
+            (self.right - at) / (self.right - self.middle),
+        )
+        return torch.cat([x, torch.minimum(rise, fall).clamp(min=0)], 1)
+
+
 class Standard(NamedTuple):
     """Of the frame's features and values: (feature - mean) / spread, (value - origin) / unit."""
 
