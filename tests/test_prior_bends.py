@@ -126,6 +126,7 @@ def test_no_more_rows_are_kept_with_bends_than_without():
     known = prior.settled(learned(data, "regression", rows=50))
     assert known.bent is not None
     known = prior.update(known, "t0", *data["t1"])
+    assert known.bent is not None
     for one in (known, known.bent.known):
         assert all(len(record.y) <= 50 for record in one.records.values())
 
