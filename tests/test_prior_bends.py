@@ -9,7 +9,7 @@ import torch
 
 from piaget import prior
 from piaget.prior import bending
-from piaget.prior.bending import KNOTS, bumps_over, knots_of
+from piaget.prior.bending import KNOTS, Bend, bumps_over, knots_of
 from piaget.prior.features import Bumps
 from piaget.prior.many import learn_many
 from tests.test_prior import close, learned, made
@@ -57,7 +57,7 @@ def loss(known, data):
 
 def straight(monkeypatch):
     """As if no input showed bends."""
-    monkeypatch.setattr(bending, "telling", lambda now: np.zeros(0, np.int64))
+    monkeypatch.setattr(bending, "telling", lambda now: [])
 
 
 def test_bends_of_tasks_own_are_found(wavy, monkeypatch):
@@ -74,10 +74,9 @@ def test_bends_of_tasks_own_are_found(wavy, monkeypatch):
     assert loss(bent, new) < 0.8 * loss(prior.settled(learn_many(begun, few)), new)
 
 
-@pytest.mark.parametrize("bent", [0.0, 3.0])
 @pytest.mark.parametrize(("kind", "classes"), KINDS)
-def test_where_tasks_bend_alike_nothing_changes(kind, classes, bent, monkeypatch):
-    data = made(kind, rows=100, bent=bent)
+def test_where_tasks_do_not_bend_nothing_changes(kind, classes, monkeypatch):
+    data = made(kind, rows=100)
     known = prior.settled(learned(data, kind, classes))
     assert known.bent is None
     straight(monkeypatch)
@@ -93,7 +92,7 @@ def test_one_task_alone_has_no_bends_of_its_own():
 def test_what_seems_bent_but_is_not_better_so_is_left_out(monkeypatch):
     data = made("regression", rows=100)
     as_usual = prior.settled(learned(data, "regression"))
-    monkeypatch.setattr(bending, "telling", lambda now: np.array([0, 2]))
+    monkeypatch.setattr(bending, "telling", lambda now: [Bend(0, None), Bend(2, 0)])
     known = prior.settled(learned(data, "regression"))
     assert known.bent is None
     close(known, as_usual, data["t0"][0], "t0", tolerance=0.0)
@@ -160,6 +159,8 @@ def test_broken_bends_are_refused(wavy):
         {"left": bumps["right"]},
         {"right": bumps["right"] * torch.inf},
         {"middle": bumps["middle"][1:]},
+        {"other": bumps["other"] - 1},
+        {"slope": bumps["slope"] + torch.nan},
     ]
     for one in wrong:
         with pytest.raises(ValueError, match="bumps"):
@@ -184,10 +185,31 @@ def test_as_a_module(wavy, task):
         torch.testing.assert_close(one(x[:7]), found[:7])
 
 
+def test_another_input_may_count_from_somewhere_on():
+    """Each task turns the weight of the second input at its own place along the first."""
+    data, new = {}, {}
+    g = torch.Generator().manual_seed(0)
+    for t in range(8):
+        x = 4 * torch.rand(300, 3, generator=g, dtype=torch.float64) - 2
+        place, noise = torch.randn(1, generator=g), torch.randn(300, generator=g, dtype=torch.float64)
+        y = torch.where(x[:, 0] > place, 2.0, -1.0) * x[:, 1] + 0.3 * noise
+        data[f"t{t}"], new[f"t{t}"] = (x[:100], y[:100]), (x[100:], y[100:])
+    known = prior.settled(learn_many(prior.begin("regression"), data))
+    assert known.bent is not None
+    bumps = known.bent.bumps
+    assert (0, 1) in set(zip(bumps.column.tolist(), bumps.other.tolist(), strict=True))
+    assert loss(known, new) < 0.7 * loss(replace(known, bent=None), new)
+    for name in ("t1", None):
+        found = prior.values(known, new["t1"][0], name).mean
+        torch.testing.assert_close(prior.module(known, name)(new["t1"][0]), found)
+
+
 def test_bumps():
-    bumps = Bumps(torch.tensor([1, 1]), *torch.tensor([[0.0, 1.0], [1.0, 3.0], [3.0, 4.0]]).double())
+    left, middle, right = torch.tensor([[0.0, 1.0], [1.0, 3.0], [3.0, 4.0]]).double()
+    slope, start = torch.tensor([[0.0, 2.0], [1.0, -8.0]]).double()
+    bumps = Bumps(torch.tensor([1, 1]), left, middle, right, torch.tensor([0, 0]), slope, start)
     x = torch.tensor([[9.0, -1.0], [9.0, 0.5], [9.0, 2.0], [9.0, 3.0], [9.0, 5.0]])
-    beside = torch.tensor([[0, 0], [0.5, 0], [0.5, 0.5], [0, 1], [0, 0]])
+    beside = torch.tensor([[0, 0], [0.5, 0], [0.5, 0.5], [0, 1], [0, 0]]) * torch.tensor([1, 10])
     torch.testing.assert_close(bumps.beside(x), torch.cat([x, beside], 1).double())
 
 
@@ -197,7 +219,11 @@ def test_knots_are_different_values():
     flags = rng.integers(0, 2, size=100).astype(float)
     assert knots_of(flags).tolist() == [0, 1]
     few = np.c_[rng.integers(0, 4, size=200), rng.normal(size=200)].astype(float)
-    bumps = bumps_over(few, np.array([0, 1]))
-    assert bumps.column.tolist() == [0] * 2 + [1] * (KNOTS - 2)
+    bumps = bumps_over(few, [Bend(0, None), Bend(1, 0)])
+    assert bumps.column.tolist() == [0] * 4 + [1] * KNOTS
     assert bool((bumps.left < bumps.middle).all())
     assert bool((bumps.middle < bumps.right).all())
+    times = bumps.slope[4] * torch.from_numpy(few[:, 0]) + bumps.start[4]  # the other input, standardised
+    torch.testing.assert_close(
+        torch.stack([times.mean(), times.std(correction=0)]), torch.tensor([0.0, 1]).double()
+    )

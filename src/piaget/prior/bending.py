@@ -1,15 +1,17 @@
 """Bends of tasks' own: the same prior over structures, over inputs that have bumps beside them.
 
 Trees bend answers alike in all tasks that answer alike. Where each task bends its own way (a sine of another
-phase, a step at another place), residuals show it: along an input, those of a task's other rows tell a row's
-own. Such inputs get bumps, whose weights are mu + Phi psi + own like all others, so that tasks share their
-bends as far as they are alike. All is learned anew with them, trees included, and answers only if the rows
-that each fold did not see are surely predicted better so.
+phase, a step at another place, another input that counts from there on), residuals show it: along an input,
+those of a task's other rows tell a row's own. Such inputs get bumps, whose weights are mu + Phi psi + own
+like all others, so that tasks share their bends as far as they are alike. All is learned anew with them,
+trees included, and answers only if the rows that each fold did not see are surely predicted better so.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -24,11 +26,11 @@ from piaget.prior.knowledge import USUAL, Bent, Knowledge, Structure
 from piaget.prior.records import record_of
 
 KNOTS, EDGE = 10, 0.01  # of an input: by quantiles, from this one to as far from the other end
-FEW = 3  # knots: with fewer, there is no bump between them
-LOOK = 3.0  # standard errors by which a task's residuals must tell others, along an input
-WORTH = 0.005  # of the loss: what must be gained by that at least
-PULL = 4.0  # rows without any residual that each bump's mean is drawn to zero by, to look for bends
-MOST = 6  # inputs with bumps
+FEW = 3  # knots: with fewer, there is nothing to bend
+LOOK = 2.0  # standard errors by which a task's residuals must tell others, along an input
+HINT, WORTH = 0.005, 0.05  # of the loss: what must be gained by that, and in the end, at least
+PULL = 10.0  # rows without any residual that each knot's mean is drawn to zero by, to look for bends
+MOST, WIDEST = 6, 30  # bends that are tried at once; inputs: with more, none is looked for that needs two
 
 
 def correct(known: Knowledge) -> Knowledge:
@@ -36,22 +38,33 @@ def correct(known: Knowledge) -> Knowledge:
     now = corrected(known)
     if now is None:
         return replace(known, correction=None, corrected=known.rows, ratio=1.0, bent=None)
-    columns = telling(now)
-    if not len(columns):
+    bends = telling(now)
+    if not bends:
         return now.known
-    bumps = bumps_over(now.x, columns)
+    bumps = bumps_over(now.x, bends)
     bent = corrected(_with(bumps, known), now.x.shape[1])
     if bent is None or not _surely_better(bent, now):
         return now.known
-    return replace(now.known, correction=None, ratio=1.0, bent=Bent(bumps, bent.known))
+    return replace(now.known, bent=Bent(bumps, bent.known))
 
 
-def bumps_over(x: np.ndarray, columns: np.ndarray) -> Bumps:
-    """Between knots at quantiles of rows x (n, inputs)."""
+class Bend(NamedTuple):
+    """Along which input tasks bend: in what they say (None), or in how much another input counts."""
+
+    column: int
+    other: int | None
+
+
+def bumps_over(x: np.ndarray, bends: Sequence[Bend]) -> Bumps:
+    """At knots of rows x (n, inputs); those at the ends fall as far out as all knots reach."""
     parts = []
-    for column in columns:
+    for column, other in bends:
         knots = knots_of(x[:, column])
-        parts.append((np.full(len(knots) - 2, column), knots[:-2], knots[1:-1], knots[2:]))
+        far = knots[-1] - knots[0]
+        wide, ones = np.r_[knots[0] - far, knots, knots[-1] + far], np.ones(len(knots))
+        slope, start = (0.0, 1.0) if other is None else _standard(x[:, other])
+        which = np.full(len(knots), column), np.full(len(knots), other or 0)
+        parts.append((which[0], wide[:-2], knots, wide[2:], which[1], slope * ones, start * ones))
     return Bumps(*(torch.from_numpy(np.concatenate(part)) for part in zip(*parts, strict=True)))
 
 
@@ -61,46 +74,86 @@ def knots_of(column: np.ndarray) -> np.ndarray:
     return np.unique(np.quantile(column, places, method="lower").astype(np.float64))
 
 
-def telling(now: Corrected) -> np.ndarray:
-    """Inputs along which residuals of a task's other rows tell a row's own: at most MOST, the surest first.
+def _standard(column: np.ndarray) -> tuple[float, float]:
+    """What a column is multiplied by, and what is added, to have mean 0 and deviation 1."""
+    spread = float(column.std()) or 1.0
+    return 1 / spread, -float(column.mean()) / spread
 
-    For each task and bump, the mean residual of the other folds' rows, drawn to zero. So much is needed to
-    see whether it is worth the time to learn all anew."""
+
+def telling(now: Corrected) -> list[Bend]:
+    """Bends that residuals of a task's other rows tell of a row's own: at most MOST, the surest first.
+
+    For each task and knot of an input, the mean residual of the other folds' rows near it, drawn to zero; or
+    their slope along another input. So much is needed to see whether it is worth the time to learn all
+    anew."""
     if now.task.max() == 0:
-        return np.zeros(0, np.int64)
-    slope, curve = now.loss.slopes(now.added)
-    curve = np.broadcast_to(curve, slope.shape)
-    # What the task's residuals have in common is no bend.
-    common = np.stack([_of_others(now, *part, 0.0) for part in zip(slope.T, curve.T, strict=True)], 1)
-    slope = slope - curve * common
-    sure = np.array([_sureness(now, column, slope, curve) for column in now.x.T])
-    best = np.argsort(-sure, kind="stable")[:MOST]
-    return np.sort(best[sure[best] > LOOK])
+        return []
+    looking, inputs = _Looking(now), now.x.shape[1]
+    others = range(inputs if inputs <= WIDEST else 0)
+    found = [
+        (looking.sureness(place, other), Bend(column, other))
+        for column, place in enumerate(map(place_of, now.x.T))
+        if place is not None
+        for other in (None, *others)
+        if other != column
+    ]
+    best = sorted((one for one in found if one[0] > LOOK), key=lambda one: -one[0])
+    return [bend for _, bend in best[:MOST]]
 
 
-def _of_others(now: Corrected, slope: np.ndarray, curve: np.ndarray, pull: float) -> np.ndarray:
-    """(n,): for each row, the mean residual, slope over curve, of its task's rows in other folds."""
-    cell, shape = now.task * FOLDS + now.fold, (int(now.task.max()) + 1, FOLDS)
-    sums = (np.bincount(cell, part, shape[0] * FOLDS).reshape(shape) for part in (slope, curve))
-    total, weight = (part.sum(1, keepdims=True) - part for part in sums)
-    mean = np.divide(total, weight + pull, out=np.zeros_like(total), where=weight + pull > 0)
-    return mean.ravel()[cell]
+class Place(NamedTuple):
+    """Of rows between knots."""
+
+    knot: np.ndarray  # (n,): the one to the left
+    share: np.ndarray  # (n,): of the way to the next
 
 
-def _sureness(now: Corrected, column: np.ndarray, slope: np.ndarray, curve: np.ndarray) -> float:
-    """How many standard errors rows gain by the means of others' residuals along an input."""
-    if len(knots_of(column)) < FEW:
-        return 0.0
-    bumps = bumps_over(column[:, None], np.zeros(1, np.int64))
-    pull = PULL * (0.25 if isinstance(now.loss, ClassLoss) else 1.0)
-    said = np.zeros_like(slope)
-    for height in bumps.beside(torch.from_numpy(column[:, None])).numpy()[:, 1:].T:
-        for c in range(slope.shape[1]):
-            said[:, c] += height * _of_others(now, height * slope[:, c], height * curve[:, c], pull)
-    gain = (slope * said - curve * said**2 / 2).sum(1)
-    if gain.mean() <= WORTH * now.loss.value(now.added).mean():
-        return 0.0
-    return float(gain.mean() / gain.std() * np.sqrt(len(gain)))
+def place_of(column: np.ndarray) -> Place | None:
+    """None: too few values to bend."""
+    knots = knots_of(column)
+    if len(knots) < FEW:
+        return None
+    left = np.clip(np.searchsorted(knots, column, side="right") - 1, 0, len(knots) - 2)
+    return Place(left, np.clip((column - knots[left]) / (knots[left + 1] - knots[left]), 0, 1))
+
+
+class _Looking:
+    """Residuals, without what a task's have in common, which is no bend."""
+
+    def __init__(self, now: Corrected) -> None:
+        self.slope, curve = now.loss.slopes(now.added)
+        self.curve = np.broadcast_to(curve, self.slope.shape)
+        self.x = (now.x - now.x.mean(0)) / np.maximum(now.x.std(0), 1e-12)
+        self.cells, self.cell = (int(now.task.max()) + 1, FOLDS, KNOTS), now.task * FOLDS + now.fold
+        self.least = HINT * now.loss.value(now.added).mean()
+        self.pull = PULL * (0.25 if isinstance(now.loss, ClassLoss) else 1.0)
+        nowhere = Place(np.zeros(len(now.x), np.int64), np.zeros(len(now.x)))
+        for c in range(self.slope.shape[1]):
+            self.slope[:, c] -= self.curve[:, c] * self._of_others(c, nowhere, 1.0, 1e-9)
+
+    def sureness(self, place: Place, other: int | None) -> float:
+        """How many standard errors rows gain by what others' residuals say of their place."""
+        times: Any = 1.0 if other is None else self.x[:, other]
+        gain = np.zeros(len(self.x))
+        for c in range(self.slope.shape[1]):
+            said = times * self._of_others(c, place, times, self.pull)
+            gain += self.slope[:, c] * said - self.curve[:, c] * said**2 / 2
+        if gain.mean() <= self.least:
+            return 0.0
+        return float(gain.mean() / gain.std() * np.sqrt(len(gain)))
+
+    def _of_others(self, c: int, place: Place, times: Any, pull: float) -> np.ndarray:
+        """(n,): the slope of residuals along `times`, by rows of the same task and place in other folds."""
+        at, share = self.cell * KNOTS + place.knot, place.share
+        size = self.cells[0] * FOLDS * KNOTS
+        sums = (
+            np.bincount(at, (1 - share) * part, size) + np.bincount(at + 1, share * part, size)
+            for part in (times * self.slope[:, c], times * times * self.curve[:, c])
+        )
+        folds = (part.reshape(self.cells) for part in sums)
+        total, weight = (part.sum(1, keepdims=True) - part for part in folds)
+        mean = (total / (weight + pull)).ravel()
+        return (1 - share) * mean[at] + share * mean[at + 1]
 
 
 def _with(bumps: Bumps, known: Knowledge) -> Knowledge:
@@ -114,12 +167,15 @@ def _with(bumps: Bumps, known: Knowledge) -> Knowledge:
 
 
 def _surely_better(bent: Corrected, now: Corrected) -> bool:
-    """For rows that each fold did not see, by the same losses."""
+    """For rows that each fold did not see, by the same losses. Directions are fitted to all rows, so what is
+    gained seems a little more than it is: it must be worth something."""
     said = torch.from_numpy(bent.loss.start + bent.added)
     if not now.known.form.classes:
         said = _between(bent.known, now.known, said)
-    gain = now.loss.value(now.added) - now.loss.value(said.numpy() - now.loss.start)
-    return bool(gain.mean() > SURE * gain.std() / np.sqrt(len(gain)))
+    before = now.loss.value(now.added)
+    gain = before - now.loss.value(said.numpy() - now.loss.start)
+    least = max(SURE * gain.std() / np.sqrt(len(gain)), WORTH * before.mean())
+    return bool(gain.mean() > least)
 
 
 def _between(one: Knowledge, other: Knowledge, values: Tensor) -> Tensor:

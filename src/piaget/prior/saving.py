@@ -216,13 +216,16 @@ def check(known: Knowledge, seen: int | None = None) -> None:
 def _check_bent(bent: Bent, known: Knowledge) -> None:
     """The same tasks, by the same inputs and bumps that are some."""
     bumps, inputs = bent.bumps, len(known.begun[0].center)
-    column, left, middle, right = bumps
+    left, middle, right = bumps.left, bumps.middle, bumps.right
     shapes = {tuple(part.shape) for part in bumps}
-    if shapes != {(len(bent.known.begun[0].center) - inputs,)} or column.dtype != torch.int64:
+    if shapes != {(len(bent.known.begun[0].center) - inputs,)} or {bumps.column.dtype, bumps.other.dtype} != {
+        torch.int64
+    }:
         raise ValueError(f"bumps of shapes {sorted(shapes)} do not fit the inputs")
-    if not bool(((column >= 0) & (column < inputs) & (left < middle) & (middle < right)).all()):
+    which = torch.cat([bumps.column, bumps.other])
+    if not bool(((which >= 0) & (which < inputs)).all() & ((left < middle) & (middle < right)).all()):
         raise ValueError("bumps are not over inputs that exist, from left to right")
-    if not bool(torch.isfinite(torch.stack([left, right])).all()):
+    if not bool(torch.isfinite(torch.stack([left, right, bumps.slope, bumps.start])).all()):
         raise ValueError("bumps are not finite")
     if bent.known.form != known.form or bent.known.tasks != known.tasks or bent.known.bent is not None:
         raise ValueError("what is known with bends is of other tasks than what is known without")
