@@ -19,7 +19,7 @@ from torch import Tensor
 
 from piaget.prior.adapting import anew, standard_all
 from piaget.prior.boosting import FOLDS, SURE, ClassLoss
-from piaget.prior.correcting import Corrected, corrected
+from piaget.prior.correcting import Corrected, corrected, folds_of, moderated, spread_of
 from piaget.prior.evidence import first_scales
 from piaget.prior.features import Bumps, frame_of
 from piaget.prior.knowledge import USUAL, Bent, Knowledge, Structure
@@ -28,22 +28,28 @@ from piaget.prior.records import record_of
 KNOTS, EDGE = 10, 0.01  # of an input: by quantiles, from this one to as far from the other end
 FEW = 3  # knots: with fewer, there is nothing to bend
 LOOK = 2.0  # standard errors by which a task's residuals must tell others, along an input
+HELD = 0  # the fold that is not looked at
 HINT, WORTH = 0.005, 0.05  # of the loss: what must be gained by that, and in the end, at least
 PULL = 10.0  # rows without any residual that each knot's mean is drawn to zero by, to look for bends
-MOST, WIDEST = 6, 30  # bends that are tried at once; inputs: with more, none is looked for that needs two
+MOST, WIDEST = 4, 30  # bends that are tried at once; inputs: with more, none is looked for that needs two
 
 
-def correct(known: Knowledge) -> Knowledge:
-    """With trees learned from all rows that are kept, and bends of tasks' own, each as far as it helps."""
+def correct(known: Knowledge, bends: bool = True) -> Knowledge:
+    """With trees learned from all rows that are kept, and bends of tasks' own (unless none are to be looked
+    for), each as far as it helps."""
     now = corrected(known)
     if now is None:
         return replace(known, correction=None, corrected=known.rows, ratio=1.0, bent=None)
-    bends = telling(now)
-    if not bends:
+    found = telling(now) if bends else []
+    if not found:
         return now.known
-    bumps = bumps_over(now.x, bends)
+    bumps = bumps_over(now.x, found)
+    if not _hold(bumps, now):
+        return now.known
     bent = corrected(_with(bumps, known), now.x.shape[1])
-    if bent is None or not _surely_better(bent, now):
+    assert bent is not None  # it has as many rows
+    said = torch.from_numpy(bent.loss.start + bent.added)
+    if not _surely_better(_between(bent.known, now.known, said), now, slice(None)):
         return now.known
     return replace(now.known, bent=Bent(bumps, bent.known))
 
@@ -88,6 +94,7 @@ def telling(now: Corrected) -> list[Bend]:
     anew."""
     if now.task.max() == 0:
         return []
+    now = now.some(now.fold != HELD)  # which tells whether what is found here holds
     looking, inputs = _Looking(now), now.x.shape[1]
     others = range(inputs if inputs <= WIDEST else 0)
     found = [
@@ -156,9 +163,14 @@ class _Looking:
         return (1 - share) * mean[at] + share * mean[at + 1]
 
 
-def _with(bumps: Bumps, known: Knowledge) -> Knowledge:
-    """The tasks learned anew from their rows that are kept, with bumps beside their inputs."""
-    rows = {name: (bumps.beside(record.x), record.y) for name, record in known.records.items()}
+def _with(bumps: Bumps, known: Knowledge, held: int | None = None) -> Knowledge:
+    """The tasks learned anew from their rows that are kept, with bumps beside their inputs; without the rows
+    of one fold, and tasks that have no others, if one is held out."""
+    rows = {}
+    for number, (name, record) in enumerate(known.records.items()):
+        some = folds_of(number, len(record.y)) != (-1 if held is None else held)
+        if bool(some.any()):
+            rows[name] = (bumps.beside(record.x[some]), record.y[some])
     frame = frame_of(*(torch.cat([pair[i] for pair in rows.values()]) for i in range(2)))
     records = {name: record_of(frame, *pair) for name, pair in rows.items()}
     nothing = Structure(torch.zeros(known.form.outputs, frame.width, dtype=torch.float64), USUAL.level)
@@ -166,19 +178,34 @@ def _with(bumps: Bumps, known: Knowledge) -> Knowledge:
     return anew(Knowledge(known.form, frame, records, structures, standard_all(records), scales))
 
 
-def _surely_better(bent: Corrected, now: Corrected) -> bool:
-    """For rows that each fold did not see, by the same losses. Directions are fitted to all rows, so what is
-    gained seems a little more than it is: it must be worth something."""
-    said = torch.from_numpy(bent.loss.start + bent.added)
-    if not now.known.form.classes:
-        said = _between(bent.known, now.known, said)
-    before = now.loss.value(now.added)
-    gain = before - now.loss.value(said.numpy() - now.loss.start)
-    least = max(SURE * gain.std() / np.sqrt(len(gain)), WORTH * before.mean())
+def _hold(bumps: Bumps, now: Corrected) -> bool:
+    """Whether bends that were found and learned without one fold's rows, directions included, are better for
+    them. Of many pairs of inputs, some seem to bend by chance, in all rows that one looks at."""
+    known, names = _with(bumps, now.known, HELD), now.known.tasks
+    said = torch.from_numpy(now.loss.start + now.added)
+    rows = np.flatnonzero(now.fold == HELD)
+    for number in np.unique(now.task[rows]):
+        own = rows[now.task[rows] == number]
+        belief = known.posterior(names[number] if names[number] in known.records else None)
+        features = known.standard_frame.features(bumps.beside(torch.from_numpy(now.x[own])))
+        out = features @ belief.mean.mT
+        if known.form.classes:
+            out = moderated(out, spread_of(features, belief.covariance))
+        said[torch.from_numpy(own)] = _between(known, now.known, out.clamp(*known.reach))
+    return _surely_better(said, now, rows)
+
+
+def _surely_better(said: Tensor, now: Corrected, rows: np.ndarray | slice) -> bool:
+    """Than what is said now, for some rows; and by so much that it is worth it."""
+    before, after = now.loss.value(now.added), now.loss.value(said.numpy() - now.loss.start)
+    gain = (before - after)[rows]
+    least = max(SURE * gain.std() / np.sqrt(len(gain)), WORTH * before[rows].mean())
     return bool(gain.mean() > least)
 
 
-def _between(one: Knowledge, other: Knowledge, values: Tensor) -> Tensor:
-    """Standardised values of one as those of the other."""
+def _between(one: Knowledge, other: Knowledge, out: Tensor) -> Tensor:
+    """Standardised values of one as those of the other; logits are what they are."""
+    if one.form.classes:
+        return out
     a, b = one.standard_frame, other.standard_frame
-    return (a.origin + a.unit * values - b.origin) / b.unit
+    return (a.origin + a.unit * out - b.origin) / b.unit

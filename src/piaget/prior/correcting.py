@@ -58,6 +58,11 @@ class Told(NamedTuple):
     task: Tensor  # (n,): its number
 
 
+def folds_of(number: int, rows: int) -> Tensor:
+    """(rows,): in which fold each row of a task is, by the task's number."""
+    return (torch.arange(rows) + number) % FOLDS
+
+
 def told(known: Knowledge) -> Told:
     """By the posterior without the fold: for a regression, exactly what would be said if these rows of all
     tasks had not been there (components and noise as they are).
@@ -69,7 +74,7 @@ def told(known: Knowledge) -> Told:
     records, noises = list(known.records.values()), [known.structures[n].log_noise for n in known.records]
     features = [frame.features(record.x) for record in records]
     y = [frame.targets(record.y) for record in records]
-    folds = [(torch.arange(len(one)) + number) % FOLDS for number, one in enumerate(y)]
+    folds = [folds_of(number, len(one)) for number, one in enumerate(y)]
     tasks = [torch.full((len(one),), number) for number, one in enumerate(y)]
     out = [torch.zeros(len(one), known.form.columns, dtype=torch.float64) for one in y]
     level = [torch.zeros_like(one) for one in out]
@@ -119,6 +124,11 @@ class Corrected(NamedTuple):
     fold: np.ndarray  # (n,)
     loss: Loss  # of what is added to the linear answers
     added: np.ndarray  # (n, C): by trees that did not see the row
+
+    def some(self, rows: np.ndarray) -> Corrected:
+        """With some of the rows."""
+        x, task, fold, added = (part[rows] for part in (self.x, self.task, self.fold, self.added))
+        return Corrected(self.known, x, task, fold, self.loss.some(rows), added)
 
 
 def corrected(known: Knowledge, inputs: int | None = None) -> Corrected | None:

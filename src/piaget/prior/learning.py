@@ -89,7 +89,8 @@ def _added(known: Knowledge, task: str, x: Tensor, y: Tensor) -> Knowledge:
     known = _tended(assimilate(known, task, x, y), task)
     least = max(GROWTH * known.corrected, LEAST_ROWS)
     if wants_trees(known) and least <= known.rows <= SOON:
-        known = correct(known).holding(known.held)
+        # Bends are looked for when knowledge is settled: on the way, it would take too long each time.
+        known = correct(known, bends=known.bent is not None).holding(known.held)
     return known
 
 
