@@ -37,6 +37,7 @@ MOST, WIDEST = 4, 30  # bends that are tried at once; inputs: with more, none is
 def correct(known: Knowledge, bends: bool = True) -> Knowledge:
     """With trees learned from all rows that are kept, and bends of tasks' own (unless none are to be looked
     for), each as far as it helps."""
+    known = replace(known, looked=known.rows if bends else 0)
     now = corrected(known)
     if now is None:
         return replace(known, correction=None, corrected=known.rows, ratio=1.0, bent=None)

@@ -117,6 +117,7 @@ class Knowledge:
     correction: Correction | None = None
     corrected: int = 0  # rows that the correction was learned from
     ratio: float = 1.0  # of the variance of a regression's errors, with the correction and without
+    looked: int = 0  # rows in which bends of tasks' own were looked for
     bent: Bent | None = None  # what answers instead, where tasks have bends of their own
 
     @property

@@ -184,7 +184,7 @@ def settled(known: Knowledge) -> Knowledge:
     """
     if known.records and known.adapted != (len(known.records), known.rows, True):
         known = adapt(known)
-    if known.records and wants_trees(known) and known.corrected != known.rows:
+    if known.records and wants_trees(known) and {known.corrected, known.looked} != {known.rows}:
         known = correct(known)
     return known
 

@@ -42,6 +42,7 @@ def describe(known: Knowledge) -> tuple[dict[str, Any], Tree]:
         "adapted": dict(known.adapted._asdict()),
         "corrected": known.corrected,
         "ratio": known.ratio,
+        "looked": known.looked,
     }
     tree: Tree = {"tasks": {}}
     if known.bent is not None:
@@ -126,6 +127,7 @@ def restore(plain: dict[str, Any], tree: Tree, seen: int | None = None) -> Knowl
         correction,
         data["corrected"],
         data["ratio"],
+        read(int, plain.get("looked", data["corrected"]), "looked"),  # an older version did not look
         bent,
     )
     check(known, seen)
