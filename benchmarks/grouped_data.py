@@ -258,6 +258,27 @@ def _made(
     return Grouped(name, kind, frame, np.concatenate(y), np.array(group))
 
 
+def _bent(name: str, kind: str, shape: str) -> Grouped:
+    """Each group bends its own way along one input: it is a sine of its own phase ("wave"), a step at its own
+    place ("step"), or turns the weight of another input there ("turn"). Two inputs say nothing."""
+    rng = np.random.default_rng(zlib.crc32(name.encode()))
+    groups, rows, x, y = 30, 800, [], []
+    for _ in range(groups):
+        inp = rng.uniform(-2, 2, size=(rows, 4))
+        first, second, place = inp[:, 0], inp[:, 1], rng.normal()
+        z = rng.normal() * second
+        if shape == "turn":
+            z = np.where(first > place, 2.0, -1.0) * second
+        else:
+            z += 2 * np.sin(2 * first + 1.5 * place) if shape == "wave" else 2.0 * (first > place)
+        noise = 0.3 * rng.normal(size=rows) if kind == "regression" else rng.logistic(size=rows)
+        y.append(z + noise if kind == "regression" else (1.5 * z + noise > 0).astype(int))
+        x.append(inp)
+    frame = pd.DataFrame(np.concatenate(x), columns=[f"x{i}" for i in range(4)])
+    group = np.repeat([f"g{g}" for g in range(groups)], rows)
+    return Grouped(name, kind, frame, np.concatenate(y), group)
+
+
 def _sites() -> Grouped:
     """Mixed columns, as a new user has: the table of the first trial."""
     rng = np.random.default_rng(7)
@@ -307,4 +328,8 @@ SETS: dict[str, Callable[[], Grouped]] = {
     "many": lambda: _made("many", "binary", groups=200, hidden=3),
     "unrelated": lambda: _made("unrelated", "regression", common=0.0, hidden=10),
     "same": lambda: _made("same", "binary", spread=0.0),
+    "bends": lambda: _bent("bends", "regression", "wave"),
+    "bends-binary": lambda: _bent("bends-binary", "binary", "wave"),
+    "steps": lambda: _bent("steps", "regression", "step"),
+    "turns": lambda: _bent("turns", "regression", "turn"),
 }

@@ -14,13 +14,15 @@
 A task's weights are w = mu + Phi psi + own: what all tasks have in common, directions that they share, and
 a rest. `Knowledge` is a value: each function returns new knowledge, and an error leaves the old one as it
 was. Where things are: gaussian.py (exact inference), evidence.py (components), likelihoods.py, labels.py and
-records.py (what tasks say, and what is kept of them), boosting.py and correcting.py (beyond linear).
+records.py (what tasks say, and what is kept of them), boosting.py, correcting.py and bending.py (beyond
+linear).
 """
 
+from piaget.prior.adapting import adapt, anew
 from piaget.prior.answers import Values, probabilities, values
 from piaget.prior.appraising import Appraisal, appraise, appraise_many
 from piaget.prior.knowledge import Form, Knowledge, begin
-from piaget.prior.learning import adapt, anew, assimilate, forget, learn, settled, update
+from piaget.prior.learning import assimilate, forget, learn, settled, update
 from piaget.prior.module import module
 from piaget.prior.saving import describe, restore
 

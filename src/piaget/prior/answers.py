@@ -13,7 +13,7 @@ from torch import Tensor
 
 from piaget.data.plain import is_number, shown
 from piaget.errors import SettingError
-from piaget.prior.correcting import moderated, spread_of
+from piaget.prior.correcting import moderated, seen, spread_of
 from piaget.prior.knowledge import Knowledge
 from piaget.prior.labels import chances
 
@@ -69,6 +69,8 @@ def values(known: Knowledge, x: Tensor, task: str | None) -> Values:
     """
     if known.form.kind != "regression":
         raise SettingError(f"the tasks are {known.form.kind}: they have probabilities, no values")
+    if known.bent is not None:
+        return values(known.bent.known, known.bent.bumps.beside(x), task)
     out, variance = _outputs(known, x, task)
     own = None if task is None else known.structures.get(task)
     noise = known.noise.level if own is None else own.log_noise
@@ -89,6 +91,8 @@ def probabilities(known: Knowledge, x: Tensor, task: str | None) -> Tensor:
     """
     if known.form.kind == "regression":
         raise SettingError("the tasks are regressions: they have values, no probabilities")
+    if known.bent is not None:
+        return probabilities(known.bent.known, known.bent.bumps.beside(x), task)
     p = chances(_corrected(known, x, moderated(*_outputs(known, x, task)), task))
     return torch.cat([1 - p, p], 1) if p.shape[1] == 1 else p
 
@@ -106,6 +110,6 @@ def _corrected(known: Knowledge, x: Tensor, out: Tensor, task: str | None) -> Te
     if known.correction is None:
         return out
     level = known.posterior(task if task in known.records else None).mean[:, 0]
-    inputs = torch.cat([x.float().double(), out, level.expand(len(x), -1)], 1)  # x as rows are kept
+    inputs = seen(known.correction.edges, x, out, level)
     added = torch.from_numpy(np.asarray(known.correction.answer(inputs.numpy())))
     return (out + added).clamp(*known.reach)

@@ -85,6 +85,10 @@ class Loss:
     def __init__(self, y: np.ndarray, start: np.ndarray, weight: np.ndarray) -> None:
         self.y, self.start, self.weight = y, start, weight
 
+    def some(self, rows: np.ndarray) -> Loss:
+        """Of some of the rows."""
+        return type(self)(self.y[rows], self.start[rows], self.weight[rows])
+
     def slopes(self, out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Minus the gradient, and the curvature, of each row's loss with its outputs: (n, C) each."""
         weight = self.weight[:, None]

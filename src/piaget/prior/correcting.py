@@ -55,6 +55,12 @@ class Told(NamedTuple):
     level: Tensor  # (n, C): and of the middle of all inputs, in the row's task
     weight: Tensor  # (n,): one over a regression's noise
     fold: Tensor  # (n,)
+    task: Tensor  # (n,): its number
+
+
+def folds_of(number: int, rows: int) -> Tensor:
+    """(rows,): in which fold each row of a task is, by the task's number."""
+    return (torch.arange(rows) + number) % FOLDS
 
 
 def told(known: Knowledge) -> Told:
@@ -68,7 +74,8 @@ def told(known: Knowledge) -> Told:
     records, noises = list(known.records.values()), [known.structures[n].log_noise for n in known.records]
     features = [frame.features(record.x) for record in records]
     y = [frame.targets(record.y) for record in records]
-    folds = [(torch.arange(len(one)) + number) % FOLDS for number, one in enumerate(y)]
+    folds = [folds_of(number, len(one)) for number, one in enumerate(y)]
+    tasks = [torch.full((len(one),), number) for number, one in enumerate(y)]
     out = [torch.zeros(len(one), known.form.columns, dtype=torch.float64) for one in y]
     level = [torch.zeros_like(one) for one in out]
     for k in range(FOLDS):
@@ -89,7 +96,8 @@ def told(known: Knowledge) -> Told:
             level[t][rows == k] = task.mean[:, 0]
     weight = [torch.full((len(one),), math.exp(-noise)) for one, noise in zip(y, noises, strict=True)]
     return Told(
-        torch.cat([record.x for record in records]).double(), *map(torch.cat, (y, out, level, weight, folds))
+        torch.cat([record.x for record in records]).double(),
+        *map(torch.cat, (y, out, level, weight, folds, tasks)),
     )
 
 
@@ -107,30 +115,55 @@ def _term(
     return Quadratic((precision * features.mT @ features)[None], (precision * features.mT @ y)[None], nothing)
 
 
-def correct(known: Knowledge) -> Knowledge:
-    """With trees learned from all rows that are kept."""
+class Corrected(NamedTuple):
+    """Knowledge with trees, and the rows that these were learned from."""
+
+    known: Knowledge
+    x: np.ndarray  # (n, inputs)
+    task: np.ndarray  # (n,): numbers
+    fold: np.ndarray  # (n,)
+    loss: Loss  # of what is added to the linear answers
+    added: np.ndarray  # (n, C): by trees that did not see the row
+
+    def some(self, rows: np.ndarray) -> Corrected:
+        """With some of the rows."""
+        x, task, fold, added = (part[rows] for part in (self.x, self.task, self.fold, self.added))
+        return Corrected(self.known, x, task, fold, self.loss.some(rows), added)
+
+
+def corrected(known: Knowledge, inputs: int | None = None) -> Corrected | None:
+    """With trees learned from all rows that are kept; None, if these are too few. inputs: the first so many
+    are what trees see."""
     kept = sum(len(record.y) for record in known.records.values())
-    none = replace(known, correction=None, corrected=known.rows, ratio=1.0)
+    none = replace(known, correction=None, corrected=known.rows, ratio=1.0, bent=None)
     if kept < LEAST_ROWS:
-        return none
+        return None
     rows = [part.numpy() for part in told(known)]
     if kept > MOST_ROWS:
         some = np.random.default_rng(0).permutation(kept)[:MOST_ROWS]
         rows = [part[some] for part in rows]
-    x, y, start, level, weight, fold = rows
+    x, y, start, level, weight, fold, task = rows
+    x = x[:, :inputs]
     if not known.form.classes:
         weight = weight * tempered((y - start[:, 0]) * np.sqrt(weight))
     weight = np.clip(weight / weight.mean(), 0.1, 10)
     weight = weight / weight.mean()
-    make = ClassLoss if known.form.classes else Loss
-    found, said = boost(np.concatenate([x, start, level], 1), make(y, start, weight), fold)
+    loss = (ClassLoss if known.form.classes else Loss)(y, start, weight)
+    found, said = boost(np.concatenate([x, start, level], 1), loss, fold)
     if not found.rounds:
-        return none
+        return Corrected(none, x, task, fold, loss, said)
     ratio = 1.0
     if not known.form.classes:
         before, after = (weight * (y - start[:, 0] - add) ** 2 for add in (0.0, said[:, 0]))
         ratio = float(after.mean() / before.mean())
-    return replace(known, correction=found, corrected=known.rows, ratio=ratio)
+    return Corrected(replace(none, correction=found, ratio=ratio), x, task, fold, loss, said)
+
+
+def seen(edges: Tensor | np.ndarray, x: Tensor, out: Tensor, level: Tensor) -> Tensor:
+    """What trees with these bins' edges (F, ...) see of rows x (n, inputs) with answers (n, C) and levels
+    (C,) or (n, C): (n, F). Of bumps beside the inputs, they see nothing."""
+    inputs = len(edges) - 2 * out.shape[1]
+    return torch.cat([x[:, :inputs].float().double(), out, level.expand_as(out)], 1)  # x as rows are kept
 
 
 def tempered(miss: np.ndarray) -> np.ndarray:

@@ -62,6 +62,29 @@ def _unit(spread: Tensor, mean: Tensor) -> Tensor:
     return torch.where(spread > 1e-14 * mean.abs(), spread, size)
 
 
+class Bumps(NamedTuple):
+    """Triangles over some inputs, B in all, each 1 at its middle and 0 from its sides on; some of them times
+    another input. Weights of them bend, piece by piece, what is said along an input, or how much another one
+    counts there."""
+
+    column: Tensor  # (B,) int64: of which input
+    left: Tensor  # (B,)
+    middle: Tensor  # (B,)
+    right: Tensor  # (B,)
+    other: Tensor  # (B,) int64: an input o that it is multiplied by, as slope o + start
+    slope: Tensor  # (B,); 0: by none
+    start: Tensor  # (B,)
+
+    def beside(self, x: Tensor) -> Tensor:
+        """Inputs (n, inputs), and the triangles beside them: (n, inputs + B), in 64 bits."""
+        x = x.float().double()  # as rows are kept
+        at = x[:, self.column]
+        rise = (at - self.left) / (self.middle - self.left)
+        fall = (self.right - at) / (self.right - self.middle)
+        times = self.slope * x[:, self.other] + self.start
+        return torch.cat([x, torch.minimum(rise, fall).clamp(min=0) * times], 1)
+
+
 class Standard(NamedTuple):
     """Of the frame's features and values: (feature - mean) / spread, (value - origin) / unit."""
 

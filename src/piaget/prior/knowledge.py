@@ -18,7 +18,7 @@ from piaget.data.plain import check_count, plain
 from piaget.errors import SettingError, UnknownTaskError
 from piaget.prior.boosting import Correction
 from piaget.prior.evidence import Scales, components_of
-from piaget.prior.features import Frame, Standard
+from piaget.prior.features import Bumps, Frame, Standard
 from piaget.prior.gaussian import (
     Components,
     Inference,
@@ -117,6 +117,8 @@ class Knowledge:
     correction: Correction | None = None
     corrected: int = 0  # rows that the correction was learned from
     ratio: float = 1.0  # of the variance of a regression's errors, with the correction and without
+    looked: int = 0  # rows in which bends of tasks' own were looked for
+    bent: Bent | None = None  # what answers instead, where tasks have bends of their own
 
     @property
     def tasks(self) -> list[str]:
@@ -243,6 +245,13 @@ class Knowledge:
         values; of several classes, one of each."""
         psi = contrasts(self.form.outputs).mT @ coordinates(self.inference, self.components.phi)
         return dict(zip(self.records, psi, strict=True))
+
+
+class Bent(NamedTuple):
+    """The same tasks, known by more inputs: with bumps over some, so that each task may bend its own way."""
+
+    bumps: Bumps
+    known: Knowledge  # its tasks are the same, in the same order
 
 
 def begin(kind: Kind, classes: int = 0, **settings: Any) -> Knowledge:

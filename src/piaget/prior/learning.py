@@ -3,7 +3,6 @@ tasks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,14 +10,14 @@ import torch
 from torch import Tensor
 
 from piaget.errors import TaskError, unknown_task
-from piaget.prior.correcting import GROWTH, LEAST_ROWS, SOON, correct, wants_trees
-from piaget.prior.evidence import first_scales, fit, grown, pruned
-from piaget.prior.features import Moments, Standard, frame_of, standard_of
+from piaget.prior.adapting import adapt, anew, standard_all, taken
+from piaget.prior.bending import correct
+from piaget.prior.correcting import GROWTH, LEAST_ROWS, SOON, wants_trees
+from piaget.prior.evidence import first_scales
+from piaget.prior.features import frame_of
 from piaget.prior.gaussian import Quadratic, combine, integrate
-from piaget.prior.knowledge import USUAL, Adapted, Knowledge, Structure
-from piaget.prior.label_terms import LabelTerms
-from piaget.prior.likelihoods import ValueTerms
-from piaget.prior.records import Record, record_of, standardised, together, within
+from piaget.prior.knowledge import Knowledge, Structure
+from piaget.prior.records import record_of, together, within
 
 ALWAYS, SHARE = 10, 0.1  # components adapt at each of the first tasks, then when that share of rows is new
 LARGEST_INPUT, LARGEST_VALUE = 1e37, 1e100  # rows are kept with 32 bits, values are squared
@@ -78,39 +77,6 @@ def forget(known: Knowledge, *tasks: str) -> Knowledge:
     return settled(anew(replace(known, records=left))) if left else Knowledge(known.form)
 
 
-def anew(known: Knowledge) -> Knowledge:
-    """All that can be estimated from records, estimated from them alone, whatever their order: as if all
-    tasks had come at once. (What labels were settled about is in the records.)
-
-    >>> from piaget import prior
-    >>> x, y = torch.eye(6).double(), torch.arange(6).double()
-    >>> known = prior.learn(prior.begin("regression", trees=False), "a", x, y)
-    >>> prior.anew(known).tasks
-    ['a']
-    """
-    frame, _, _ = known.begun
-    names = sorted(known.records)
-    before = _standard({name: known.records[name] for name in names}, flags=False)
-    # The frame may be that of a task that is gone.
-    records = {name: standardised(known.records[name], before) for name in names}
-    nothing = Structure(torch.zeros(known.form.outputs, frame.width, dtype=torch.float64), USUAL.level)
-    clean = Knowledge(
-        known.form,
-        before.frame(frame),
-        records,
-        dict.fromkeys(names, nothing),
-        _standard(records),
-        first_scales(frame.blocks),
-    )
-    clean = adapt(clean, patience=2)
-    order = list(known.records)
-    return replace(
-        clean,
-        records={name: clean.records[name] for name in order},
-        structures={name: clean.structures[name] for name in order},
-    )
-
-
 def _check_known(known: Knowledge, task: str) -> None:
     if task not in known.records:
         raise unknown_task(task, known.tasks)
@@ -120,15 +86,23 @@ def _added(known: Knowledge, task: str, x: Tensor, y: Tensor) -> Knowledge:
     x, y = checked(known, task, x, y)
     if known.frame is None:
         known = replace(known, frame=frame_of(x, y))
-    known = assimilate(known, task, x, y)
+    known = _tended(assimilate(known, task, x, y), task)
+    least = max(GROWTH * known.corrected, LEAST_ROWS)
+    if wants_trees(known) and least <= known.rows <= SOON:
+        # Bends are looked for when knowledge is settled: on the way, it would take too long each time.
+        known = correct(known, bends=known.bent is not None).holding(known.held)
+    return known
+
+
+def _tended(known: Knowledge, task: str) -> Knowledge:
+    """After rows of a task came: adapted, if that is due, and with no more of its rows than are kept."""
     if _due(known):
         tasks, features = len(known.records), known.begun[0].width
         known = adapt(known, thorough=tasks <= MANY and tasks * features**3 <= WORK)
-    held = known.held  # neither of what follows changes what tasks say
+    held = known.held  # what follows does not change what tasks say
     known = _trimmed(known, task)
-    least = max(GROWTH * known.corrected, LEAST_ROWS)
-    if wants_trees(known) and least <= known.rows <= SOON:
-        known = correct(known)
+    if known.bent is not None:
+        known = replace(known, bent=known.bent._replace(known=_tended(known.bent.known, task)))
     return known.holding(held)
 
 
@@ -154,7 +128,7 @@ def assimilate(known: Knowledge, task: str, x: Tensor, y: Tensor) -> Knowledge:
         known,
         records={task: record},
         structures={task: known.structures.get(task) or expected(known)},
-        standard=known.standard or _standard({task: record}),
+        standard=known.standard or standard_all({task: record}),
         scales=known.scales or first_scales(frame.blocks),
     )
     root, width = alone.components.root, alone.components.width
@@ -164,9 +138,15 @@ def assimilate(known: Knowledge, task: str, x: Tensor, y: Tensor) -> Knowledge:
     likelihoods = alone.likelihoods.apart(root, width, others)
     message = integrate(likelihoods.terms, root).message
     messages = Quadratic(*(torch.cat(parts) for parts in zip(before, message, after, strict=True)))
-    structures = _taken(alone, likelihoods).structures
+    structures = taken(alone, likelihoods).structures
+    bent = known.bent
+    if bent is not None:
+        bent = bent._replace(known=assimilate(bent.known, task, bent.bumps.beside(x), y))
     return replace(
-        alone, records={**known.records, task: record}, structures={**known.structures, **structures}
+        alone,
+        records={**known.records, task: record},
+        structures={**known.structures, **structures},
+        bent=bent,
     ).holding(combine(messages, width))
 
 
@@ -177,24 +157,6 @@ def expected(known: Knowledge) -> Structure:
     if known.records:
         w = known.inference.mu.mean @ known.begun[1].map.mT
     return Structure(w, known.noise.level)
-
-
-def _taken(known: Knowledge, likelihoods: Any) -> Knowledge:
-    """With the structures that the likelihoods found."""
-    _, standard, _ = known.begun
-    if isinstance(likelihoods, ValueTerms):
-        noises = dict(zip(known.records, likelihoods.log_noise.tolist(), strict=True))
-        structures = {name: known.structures[name]._replace(log_noise=noises[name]) for name in known.records}
-        known = replace(known, noise=likelihoods.noise, structures=structures)
-    else:
-        assert isinstance(likelihoods, LabelTerms)
-        weights = likelihoods.w @ standard.map.mT
-        structures = {
-            name: Structure(weights[t], 0.0, likelihoods.sites_of(t, len(record.y)))
-            for t, (name, record) in enumerate(known.records.items())
-        }
-        known = replace(known, structures=structures)
-    return known
 
 
 def _trimmed(known: Knowledge, task: str) -> Knowledge:
@@ -211,36 +173,6 @@ def _trimmed(known: Knowledge, task: str) -> Knowledge:
     )
 
 
-def _standard(records: Mapping[str, Record], flags: bool = True) -> Standard:
-    sums = zip(*(record.moments for record in records.values()), strict=True)
-    return standard_of(Moments(*(torch.stack(part).sum(0) for part in sums)), flags)
-
-
-def adapt(known: Knowledge, thorough: bool = True, patience: int = 1) -> Knowledge:
-    """Components by the evidence of all tasks' records; directions are added or left out as it says.
-
-    Not thorough: a few steps, with the directions that there are. patience: of adding directions.
-
-    >>> from piaget import prior
-    >>> x, y = torch.eye(6).double(), torch.arange(6).double()
-    >>> known = prior.learn(prior.begin("regression", trees=False), "a", x, y)
-    >>> prior.adapt(known).adapted.rows
-    6
-    """
-    frame, _, scales = known.begun
-    known = replace(known, standard=_standard(known.records))
-    blocks, components = frame.blocks, known.components
-    # New rows, or another standard: what was approximated no longer is where it was.
-    likelihoods, _ = known.likelihoods.refreshed(components)
-    if thorough:
-        best = fit(scales, likelihoods, blocks)
-        best = grown(pruned(best, blocks), blocks, patience)
-    else:
-        best = fit(scales, likelihoods, blocks, turns=1, steps=5)
-    known = replace(known, scales=best.scales, adapted=Adapted(len(known.records), known.rows, thorough))
-    return _taken(known, best.likelihoods)
-
-
 def settled(known: Knowledge) -> Knowledge:
     """With components and correction adapted to all that was learned: for knowledge that is used for long.
 
@@ -252,7 +184,7 @@ def settled(known: Knowledge) -> Knowledge:
     """
     if known.records and known.adapted != (len(known.records), known.rows, True):
         known = adapt(known)
-    if known.records and wants_trees(known) and known.corrected != known.rows:
+    if known.records and wants_trees(known) and {known.corrected, known.looked} != {known.rows}:
         known = correct(known)
     return known
 

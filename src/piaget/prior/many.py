@@ -8,10 +8,11 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from piaget.prior.adapting import adapt, anew, standard_all
 from piaget.prior.evidence import first_scales
-from piaget.prior.features import frame_of
-from piaget.prior.knowledge import Knowledge
-from piaget.prior.learning import _standard, _trimmed, adapt, anew, checked, expected
+from piaget.prior.features import Bumps, frame_of
+from piaget.prior.knowledge import Bent, Knowledge
+from piaget.prior.learning import _trimmed, checked, expected
 from piaget.prior.records import record_of, together
 
 
@@ -40,10 +41,17 @@ def learn_many(known: Knowledge, rows: Mapping[str, tuple[Tensor, Tensor]]) -> K
         known,
         records=records,
         structures=structures,
-        standard=known.standard or _standard(records),
+        standard=known.standard or standard_all(records),
         scales=known.scales or first_scales(frame.blocks),
     )
     known = anew(known) if fresh else adapt(known)
     for task in given:
         known = _trimmed(known, task)
+    if known.bent is not None:
+        bumps, bent = known.bent
+        known = replace(known, bent=Bent(bumps, learn_many(bent, _beside(bumps, given))))
     return known
+
+
+def _beside(bumps: Bumps, rows: Mapping[str, tuple[Tensor, Tensor]]) -> dict[str, tuple[Tensor, Tensor]]:
+    return {task: (bumps.beside(x), y) for task, (x, y) in rows.items()}

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from piaget.prior.boosting import Correction
-from piaget.prior.correcting import moderated, spread_of
-from piaget.prior.features import Frame
+from piaget.prior.correcting import moderated, seen, spread_of
+from piaget.prior.features import Bumps, Frame
 from piaget.prior.knowledge import Knowledge
 from piaget.prior.labels import chances
 
@@ -27,11 +27,16 @@ def module(known: Knowledge, task: str | None, divisor: float = 1.0) -> nn.Modul
 
 
 class TaskAnswers(nn.Module):
-    """A task's weights, what is not known of them, and the trees that correct them. In 64 bits."""
+    """A task's weights, what is not known of them, bumps that some are of, and the trees that correct them.
+    In 64 bits."""
 
     def __init__(self, known: Knowledge, task: str | None, divisor: float) -> None:
         super().__init__()
         self.divisor = divisor
+        self.bumps = None
+        if known.bent is not None:
+            self.bumps = nn.ParameterList([_kept(part) for part in known.bent.bumps])
+            known = known.bent.known
         belief = known.posterior(task if task in known.records else None)
         self.regression = known.form.kind == "regression"
         self.mean, self.covariance = _kept(belief.mean), _kept(belief.covariance)
@@ -43,6 +48,8 @@ class TaskAnswers(nn.Module):
         x = x.flatten(1)
         if self.divisor != 1 and not x.is_floating_point():
             x = x.double() / self.divisor
+        if self.bumps is not None:
+            x = Bumps(*self.bumps).beside(x)
         frame = Frame(*self.frame)
         features = frame.features(x)
         out = features @ self.mean.mT
@@ -51,7 +58,7 @@ class TaskAnswers(nn.Module):
         out = out.clamp(*self.reach)
         if self.trees is not None:
             level = self.mean[:, 0].expand_as(out)
-            out = out + self.trees(torch.cat([x.float().double(), out, level], 1))
+            out = out + self.trees(seen(self.trees.edges, x, out, level))
             out = out.clamp(*self.reach)
         if self.regression:
             return frame.origin + frame.unit * out[:, 0]

@@ -11,9 +11,9 @@ from torch import Tensor
 from piaget.data.typed_data import read
 from piaget.prior.boosting import BINS, DEPTHS, Correction, Forest
 from piaget.prior.evidence import Scales
-from piaget.prior.features import Frame, Moments, Standard
+from piaget.prior.features import Bumps, Frame, Moments, Standard
 from piaget.prior.gaussian import Quadratic
-from piaget.prior.knowledge import Adapted, Form, Knowledge, Structure
+from piaget.prior.knowledge import Adapted, Bent, Form, Knowledge, Structure
 from piaget.prior.likelihoods import Noise
 from piaget.prior.records import Labels, Record, Values
 from piaget.prior.sites import Sites, touching
@@ -42,8 +42,12 @@ def describe(known: Knowledge) -> tuple[dict[str, Any], Tree]:
         "adapted": dict(known.adapted._asdict()),
         "corrected": known.corrected,
         "ratio": known.ratio,
+        "looked": known.looked,
     }
     tree: Tree = {"tasks": {}}
+    if known.bent is not None:
+        plain["bent"], own_tree = describe(known.bent.known)
+        tree["bent"] = {"bumps": dict(known.bent.bumps._asdict()), "known": own_tree}
     for part in ("frame", "standard", "scales"):
         value = getattr(known, part)
         if value is not None:
@@ -81,8 +85,9 @@ _PLAIN = {
 }
 
 
-def restore(plain: dict[str, Any], tree: Tree) -> Knowledge:
-    """What `describe` gave. ValueError: it is something else.
+def restore(plain: dict[str, Any], tree: Tree, seen: int | None = None) -> Knowledge:
+    """What `describe` gave. ValueError: it is something else. seen: how many of the inputs trees see, if not
+    all.
 
     Raises `LoadError` if they do not fit together.
 
@@ -107,6 +112,7 @@ def restore(plain: dict[str, Any], tree: Tree) -> Knowledge:
             log_noise = read(float, one.get("log_noise"), "log_noise")
             structures[name] = Structure(own["w"], log_noise, _sites(own, frame, records[name]))
         correction = _correction(tree["correction"]) if "correction" in tree else None
+        bent = _bent(plain["bent"], tree["bent"]) if "bent" in plain else None
     except (KeyError, TypeError) as error:
         raise ValueError(f"knowledge lacks {error}") from error
     known = Knowledge(
@@ -121,9 +127,20 @@ def restore(plain: dict[str, Any], tree: Tree) -> Knowledge:
         correction,
         data["corrected"],
         data["ratio"],
+        read(int, plain.get("looked", data["corrected"]), "looked"),  # an older version did not look
+        bent,
     )
-    check(known)
+    check(known, seen)
     return known
+
+
+def _bent(plain: Any, tree: Tree) -> Bent:
+    """An older version had none."""
+    if "bent" in plain:
+        raise ValueError("what is known with bends is bent once more; expected bends of inputs alone")
+    bumps = Bumps(**{name: tree["bumps"][name] for name in Bumps._fields})
+    inputs = len(tree["known"]["frame"]["center"]) - len(bumps.column)
+    return Bent(bumps, restore(read(dict[str, Any], plain, "bent"), tree["known"], inputs))
 
 
 def _sites(own: Tree, frame: Frame, record: Record) -> Sites | None:
@@ -150,7 +167,7 @@ def _correction(tree: Tree) -> Correction:
     return Correction(tree["edges"].numpy(), made)
 
 
-def check(known: Knowledge) -> None:
+def check(known: Knowledge, seen: int | None = None) -> None:
     """Raises ValueError if sizes do not fit together, or numbers are not finite."""
     frame, standard, scales = known.begun
     inputs, d, outputs = len(frame.center), frame.width, known.form.outputs
@@ -193,7 +210,27 @@ def check(known: Knowledge) -> None:
         raise ValueError(f"logarithms of noise {levels[:5]}; expected {-MOST_NOISE} to {MOST_NOISE}")
     if known.correction is not None:
         columns = known.form.columns
-        _check_correction(known.correction, inputs + 2 * columns, columns)
+        _check_correction(known.correction, (inputs if seen is None else seen) + 2 * columns, columns)
+    if known.bent is not None:
+        _check_bent(known.bent, known)
+
+
+def _check_bent(bent: Bent, known: Knowledge) -> None:
+    """The same tasks, by the same inputs and bumps that are some."""
+    bumps, inputs = bent.bumps, len(known.begun[0].center)
+    left, middle, right = bumps.left, bumps.middle, bumps.right
+    shapes = {tuple(part.shape) for part in bumps}
+    if shapes != {(len(bent.known.begun[0].center) - inputs,)} or {bumps.column.dtype, bumps.other.dtype} != {
+        torch.int64
+    }:
+        raise ValueError(f"bumps of shapes {sorted(shapes)} do not fit the inputs")
+    which = torch.cat([bumps.column, bumps.other])
+    if not bool(((which >= 0) & (which < inputs)).all() & ((left < middle) & (middle < right)).all()):
+        raise ValueError("bumps are not over inputs that exist, from left to right")
+    if not bool(torch.isfinite(torch.stack([left, right, bumps.slope, bumps.start])).all()):
+        raise ValueError("bumps are not finite")
+    if bent.known.form != known.form or bent.known.tasks != known.tasks or bent.known.bent is not None:
+        raise ValueError("what is known with bends is of other tasks than what is known without")
 
 
 def _check_counts(name: str, counts: Tensor, classes: int) -> None:
