@@ -51,6 +51,7 @@ VALUES = {
     "start": ("similar", lambda s: s.start == piaget.SimilarTask()),
     "candidate_start": ("most-used", lambda s: s.candidate_start == piaget.MostUsed()),
     "reduction": ("prune-and-merge", lambda s: s.reduction == piaget.PruneAndMerge()),
+    "calibration": ("temperature", lambda s: s.calibration == "temperature"),
     "inference": ("encoded", lambda s: s.inference == piaget.Density("encoded")),
     "compile": ("never", lambda s: s.compile == "never"),
     "device": ("cpu", lambda s: s.device == "cpu"),

@@ -74,6 +74,7 @@ class Lesson:
         self._resume()
         kinds = [settings.initialization] * settings.initial_epochs
         yield from self._train(tasks, kinds)
+        self._calibrate(tasks)
         self.watch.majorities("initialization", len(kinds), tasks[-1].name, tasks)
         rows = self.watch.evaluate("initialization", len(kinds), tasks[-1].name)
         with state.transaction():
@@ -102,6 +103,7 @@ class Lesson:
             with state.transaction():
                 self.watch.reductions(task.name, reduce_all(settings, state, task))
                 progress.reduced = True
+        self._calibrate([task])
         last, epochs = kinds[-1].name if kinds else "none", settings.most_epochs
         self.watch.counts(last, epochs, task.name, progress.counts)
         self.watch.majorities(last, epochs, task.name, [task])
@@ -264,6 +266,20 @@ class Lesson:
         assert task.validation is not None
         network = TaskNetwork(self.settings, state, state.records[task.name])
         return network.outputs_of_encoded(network.encoded(task.validation).h)
+
+    # --- beyond the paper -----------------------------------------------------------------------------
+
+    def _calibrate(self, tasks: list[Task]) -> None:
+        """How sure the probabilities of tasks are that have been learned."""
+        if self.settings.calibration == "none":
+            return
+        with self.state.transaction():
+            for task in tasks:
+                record = self.state.records[task.name]
+                record.temperature = 1.0
+                if record.kind != "regression" and task.validation is not None:
+                    network = TaskNetwork(self.settings, self.state, record)
+                    record.temperature = network.temperature(task.validation)
 
     def _resume(self) -> Progress:
         """After an interruption the generator may be ahead of the state that was taken over."""

@@ -55,10 +55,8 @@ def suited(stream: Stream, settings: dict[str, Any]) -> Learner | PriorLearner:
 
 def clashes(setting: str, chosen: Any) -> bool:
     """Has somebody chosen otherwise?"""
-    stops = ("stop", "patience", "schedule", "epochs")
-    return any(
-        name in chosen for name in (("weight_decay", "optimizer") if setting == "weight_decay" else stops)
-    )
+    others = {"weight_decay": ("weight_decay", "optimizer"), "calibration": ("calibration",)}
+    return any(name in chosen for name in others.get(setting, ("stop", "patience", "schedule", "epochs")))
 
 
 def paper_name(stream: Stream) -> str | None:

@@ -58,6 +58,11 @@ def check_task(settings: Settings, state: State, task: Task, expanding: bool) ->
         (settings.stop.watches, "it is to tell when to stop", "leave out the stop rule"),
         (settings.kept_epoch.watches, "it is to tell which epoch is kept", "choose kept_epoch='last'"),
         (settings.acceptance.judges, "adaptation is judged by it", "leave out the acceptance"),
+        (
+            settings.calibration != "none" and task.kind != "regression",
+            "it is to tell how sure probabilities should be",
+            "leave out the calibration",
+        ),
     ):
         if needed and task.validation is None:
             raise TaskError(

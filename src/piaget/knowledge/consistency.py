@@ -56,6 +56,8 @@ def _check_record(state: State, record: TaskRecord) -> None:
     scaled = len(record.scaling.center)
     _require(scaled in (0, shape[0]), f"{where}: {scaled} inputs are scaled, of shape {shape}")
     _require(1 <= record.k <= state.k, f"{where}: it uses {record.k} of {state.k} components")
+    sure = math.isfinite(record.temperature) and record.temperature > 0
+    _require(sure, f"{where}: a temperature of {record.temperature}")
     if record.encoding is not None:
         inputs = len(record.encoding.inputs)
         _require((inputs,) == shape, f"{where}: a table of {inputs} inputs for inputs of shape {shape}")

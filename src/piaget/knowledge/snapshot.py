@@ -29,7 +29,7 @@ _TASK_FIELDS: dict[str, Any] = {
     "labels": tuple[str | int | float | bool, ...] | None,
     "stream": str,
 }
-_RECORD_FIELDS = _TASK_FIELDS | {"input_shape": tuple[int, ...], "k": int}
+_RECORD_FIELDS = _TASK_FIELDS | {"input_shape": tuple[int, ...], "k": int, "temperature": float}
 _PROGRESS_FIELDS: dict[str, Any] = {
     "tasks": list[str],
     "epoch": int,
@@ -42,7 +42,8 @@ _PROGRESS_FIELDS: dict[str, Any] = {
     "validated": dict[str, list[tuple[float, ...]]],
 }
 _SCALED = {"scaling": Scaling, "encoding": int | None}  # how its data is encoded: by number
-_LATER = frozenset(["gains", "stopped", "counts", "reduced", "validated"])  # not in files of older versions
+# Not in files of older versions.
+_LATER = frozenset(["gains", "stopped", "counts", "reduced", "validated", "temperature"])
 
 
 def describe(state: State, with_data: bool = True) -> tuple[dict[str, Any], Branch]:
@@ -273,7 +274,7 @@ def _from_fields(
     hints: dict[str, Any], described: dict[str, Any], encodings: Sequence[Encoding], where: str
 ) -> dict[str, Any]:
     """The inverse of `_fields`."""
-    fields = read_fields(hints | _SCALED, described, where)
+    fields = read_fields(hints | _SCALED, described, where, optional=_LATER)
     number = fields["encoding"]
     if number is not None and not 0 <= number < len(encodings):
         raise ValueError(f"{where}.encoding is {number}; there are {len(encodings)}")

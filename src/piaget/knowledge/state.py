@@ -41,6 +41,7 @@ class TaskRecord:
     scaling: Scaling = Scaling()  # noqa: RUF009  (frozen, without state)
     encoding: Encoding | None = None
     usage: Tensor | None = None  # (k, depths), how it weighs the components
+    temperature: float = 1.0  # its logits are divided by it (method/calibration.py)
     note: Tensors | None = None  # by what its inputs are told from others' (knowledge/noting.py)
 
     @property

@@ -222,6 +222,14 @@ class Choices(TypedDict, total=False):
         About(NUMBER, METHOD, "validated: share of stored samples that judge, and are not replayed (0.25)"),
     ]
     threshold: Annotated[float, About(NUMBER, METHOD, "dynamic: relative gain that keeps a component (0.05)")]
+    calibration: Annotated[
+        str,
+        About(
+            one_of("none", "temperature"),
+            METHOD,
+            "how sure a task's probabilities are; temperature: as validation data tells (none)",
+        ),
+    ]
     inference: Annotated[
         str | Inference,
         About(

@@ -34,6 +34,7 @@ ADDED: dict[str, dict[str, Any]] = {
         "start": {"part": "AsDrawn"},
         "candidate_start": {"part": "FreshCandidate"},
         "reduction": {"part": "NoReduction"},
+        "calibration": "none",
         "inference": {"part": "NoInference"},
         "components_from": None,
     },

@@ -122,6 +122,7 @@ def resolve(
         batch_size=None if batch_size == "all" else batch_size,
         learning_rate=chosen.pop("learning_rate", 1e-3),
         averaging=chosen.pop("averaging", 0.0),
+        calibration=chosen.pop("calibration", "none"),
         seed=chosen.pop("seed", 0),
         device=chosen.pop("device", "cpu"),
         dtype=chosen.pop("dtype", "float32"),

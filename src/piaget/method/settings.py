@@ -89,6 +89,7 @@ class Settings:
     candidate_start: CandidateStart
     acceptance: Acceptance
     reduction: Reduction
+    calibration: str  # of probabilities: "none" or "temperature"
     seed: int
     device: str
     dtype: str
@@ -165,7 +166,7 @@ NUMBERS = {
     "batch_size": or_none(WHOLE),
     "learning_rate": POSITIVE,
     "averaging": UP_TO_ONE,
-} | {name: SETTINGS[name].about.values for name in ("seed", "device", "dtype", "compile")}
+} | {name: SETTINGS[name].about.values for name in ("calibration", "seed", "device", "dtype", "compile")}
 
 
 def check_fit(settings: Settings) -> None:

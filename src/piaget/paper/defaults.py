@@ -39,7 +39,12 @@ PAPER: dict[str, dict[str, Any]] = {
 }
 # Not the paper's: of deep methods on a user's own data, which may be little. (Patience of 10 epochs was worse
 # than none: docs/tables.md.)
-OWN_DATA: dict[str, Any] = {"stop": "patience", "patience": 40, "weight_decay": 0.01}
+OWN_DATA: dict[str, Any] = {
+    "stop": "patience",
+    "patience": 40,
+    "weight_decay": 0.01,
+    "calibration": "temperature",
+}
 SIZES = ("width", "channels", "padding", "dropout")  # numbers of components, each of some kinds only
 
 

@@ -14,7 +14,7 @@ from piaget.data.columns import is_table
 from piaget.data.tasks import Split
 from piaget.errors import NotFinite, TaskError
 from piaget.knowledge.state import State, TaskRecord, tensors
-from piaget.method import objective
+from piaget.method import calibration, objective
 from piaget.method.expansion import Evidence
 from piaget.method.settings import Settings
 from piaget.method.trees import check_finite, map_tree
@@ -78,8 +78,10 @@ class TaskNetwork:
         return self._own(model.outputs_of_encoded(state.params(record, model), h, visible.to(h.device)))
 
     def _own(self, out: Tensor) -> Tensor:
-        """The task's columns of outputs, checked: a shared decoder may have more."""
+        """The task's columns of outputs, calibrated and checked: a shared decoder may have more."""
         out = out[:, : self.record.outputs]
+        if self.record.temperature != 1:
+            out = out / self.record.temperature
         check_finite(f"task {self.record.name!r}: outputs for these inputs", out)
         return out
 
@@ -106,6 +108,12 @@ class TaskNetwork:
         targets = objective.targets(record.kind, y, width, out.dtype)
         form = objective.output_form(record.kind, record.classes, width)
         return objective.sample_losses(out, targets, map_tree(lambda t: t.to(out.device), form))
+
+    def temperature(self, split: Split) -> float:
+        """By what the logits, as they are now, should be divided: by data that was not trained on."""
+        h, y = self.encoded(split)
+        out = self.outputs_of_encoded(h)
+        return calibration.temperature(lambda t: float(self.losses(out / t, y).double().mean()), len(y))
 
     def _scores(self, out: Tensor, y: Tensor) -> dict[str, float]:
         record, losses = self.record, self.losses(out, y)

@@ -27,6 +27,7 @@ class TaskModule(nn.Module):
         record, state = network.record, network.state
         self.model, self.dtype = _exportable(network.settings.model), network.settings.torch_dtype
         self.kind, self.outputs, self.scaling = record.kind, record.outputs, record.scaling
+        self.temperature = record.temperature
         params = state.params(record, self.model)
         self.components = _parameters(params.components)
         self.encoder = _parameters(params.encoder)
@@ -42,7 +43,7 @@ class TaskModule(nn.Module):
         out = self.model.forward(params, h, [None] * self.model.depth, self.visible)[:, : self.outputs]
         if self.kind == "regression":
             return self.scaling.values(out[:, 0])
-        return objective.probabilities(self.kind, out)
+        return objective.probabilities(self.kind, out / self.temperature)
 
 
 class _OneByOne(Module):
