@@ -478,9 +478,11 @@ def test_a_deep_learner_says_what_it_cannot(tmp_path, capsys):
     wrong = said(capsys, "learn", out, table)
     assert wrong.code == 2
     assert "has a deep learner (soft-ordering), which learns no table later" in wrong.err
-    wrong = said(capsys, "predict", out, table, "--out", tmp_path / "p.csv", "--proba")
+    wrong = said(capsys, "predict", out, table, "--out", tmp_path / "p.csv", "--interval", 0.9)
     assert wrong.code == 2
     assert "of tables that were learned without --structure" in wrong.err
+    assert said(capsys, "predict", out, table, "--out", tmp_path / "p.csv", "--proba").code == 0
+    assert "probability of" in (tmp_path / "p.csv").read_text().splitlines()[0]
 
 
 def test_tables_in_python():

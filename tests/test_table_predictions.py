@@ -145,3 +145,41 @@ def test_rows_keep_their_names():
     predicted = predict_table(learner, mixed)["predicted cost"]
     assert predicted.index.equals(mixed.index)
     assert np.corrcoef(predicted.loc[table.index], table["cost"])[0, 1] > 0.5
+
+
+@pytest.mark.filterwarnings("ignore::piaget.errors.DataNote")
+def test_probabilities_of_networks():
+    """Of each class, by its group's network; groups may lack a class, and unknown ones have none."""
+    table = only(frame(groups=5, rows=40), "ill")
+    table["ill"] = np.where(table["ill"] == "yes", "yes", "no")
+    few = table["site"] == "site 1"
+    three = table.assign(ill=np.where(~few & (np.arange(len(table)) % 5 == 0), "maybe", table["ill"]))
+    for data, classes in ((table, {"yes", "no"}), (three, {"yes", "no", "maybe"})):
+        stream = from_table(data, group="site", target="ill", stratified=True)
+        learner = piaget.Learner(epochs=3, width=8, algorithm="compositional")
+        for task in stream:
+            learner.learn(task)
+        new = pandas.concat([data.head(60), data.head(2).assign(site="unknown")], ignore_index=True)
+        answered = learner.predict_table(new, proba=True)
+        columns = {f"probability of {label}" for label in classes}
+        assert columns <= set(answered.columns)
+        shares = answered[sorted(columns)].to_numpy()
+        assert np.isnan(shares[60:]).all()
+        assert shares[:60].sum(1) == pytest.approx(1.0, abs=1e-5)
+        rows = (new["site"] == "site 1").to_numpy()
+        labels = learner.record("site 1").labels
+        assert labels is not None
+        own = learner.predict_proba(new[rows], "site 1")
+        for i, label in enumerate(labels):
+            assert answered.loc[rows, f"probability of {label}"].to_numpy() == pytest.approx(own[:, i])
+        if len(classes) == 3:
+            assert (answered.loc[rows, "probability of maybe"] == 0).all()
+            with pytest.raises(piaget.SettingError, match="two classes"):
+                learner.predict_table(new, threshold=0.3)
+            continue
+        first, second = labels
+        careful = learner.predict_table(new, threshold=0.01)["predicted ill"]
+        likely = answered[f"probability of {second}"] >= 0.01
+        assert (careful[:60] == np.where(likely[:60], second, first)).all()
+    with pytest.raises(piaget.SettingError, match="intervals"):
+        predict_table(learner, new, interval=0.9)

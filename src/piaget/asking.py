@@ -96,10 +96,11 @@ class Asking:
         answer = inferring.probabilities_of(network.record, network.outputs(network.inputs(x)))
         return answer if isinstance(x, Tensor) else answer.numpy()
 
-    def predict_table(self, rows: Any) -> Any:
+    def predict_table(self, rows: Any, *, proba: bool = False, threshold: float | None = None) -> Any:
         """The rows (a table or its path) with one more column: what is predicted for each, by its group.
-        Rows of groups that were not learned get no prediction, with a note."""
-        return predict_table(self._still(), rows)
+        Rows of groups that were not learned get no prediction, with a note. proba: also the probability of
+        each class. threshold: of two classes, the second one from this probability on."""
+        return predict_table(self._still(), rows, proba=proba, threshold=threshold)
 
     def infer(
         self, x: Any, *, together: bool = False, false_alarm: float = inferring.FALSE_ALARM

@@ -58,19 +58,15 @@ def predict_table(
             note(f"{without} of {len(frame)} rows are of groups never seen, {some(unknown)}: they are "
                   "predicted from what the other groups share, with less certainty")  # fmt: skip
     else:
-        if proba or interval is not None or threshold is not None:
-            raise SettingError("probabilities, intervals and thresholds: of tables that were learned without "
-                               "--structure, --adaptation or --algorithm")  # fmt: skip
+        if interval is not None:
+            raise SettingError("intervals: of tables that were learned without --structure, --adaptation or "
+                               "--algorithm")  # fmt: skip
         if without == len(frame):
             raise DataError(f"no row is of a group that was learned; those are {', '.join(learner.tasks)}")
         if unknown:
             note(f"{without} of {len(frame)} rows get no prediction: no task was learned for "
                   f"{encoding.group} {some(unknown)}")  # fmt: skip
-        answers = np.empty(len(frame), object)
-        for group in dict.fromkeys(groups):
-            if group not in unknown:
-                answers[groups == group] = learner.predict(frame[groups == group], group)
-        told = {f"predicted {encoding.target}": answers}
+        told = _network_columns(learner, frame, groups, encoding.target, proba, threshold)
     for name in told:
         if name in frame.columns:
             raise DataError(f"the table has a column {name!r} already")
@@ -115,6 +111,33 @@ def _prior_columns(
     if proba:
         told += [(f"probability of {label}", numbers[:, i]) for i, label in enumerate(labels)]
     return _distinct([*told, basis])
+
+
+def _network_columns(
+    learner: Asking, frame: Any, groups: np.ndarray, target: str, proba: bool, threshold: float | None
+) -> dict[str, np.ndarray]:
+    """Nothing for groups that were not learned; a class that a group's network does not know has the
+    probability 0 there."""
+    known = [group for group in dict.fromkeys(groups) if group in learner.tasks]
+    labels = list(
+        dict.fromkeys(label for task in learner.tasks for label in learner.record(task).labels or ())
+    )
+    _check(labels, proba, None, threshold)
+    answers = np.empty(len(frame), object)
+    numbers = np.full((len(frame), len(labels)), np.nan)
+    for group in known:
+        rows = groups == group
+        answers[rows] = learner.predict(frame[rows], group)
+        if proba or threshold is not None:
+            own = [labels.index(label) for label in learner.record(group).labels or ()]
+            numbers[rows] = 0.0
+            numbers[np.ix_(rows, own)] = learner.predict_proba(frame[rows], group)
+        if threshold is not None:
+            answers[rows] = [labels[int(share >= threshold)] for share in numbers[rows, 1]]
+    told = [(f"predicted {target}", answers)]
+    if proba:
+        told += [(f"probability of {label}", numbers[:, i]) for i, label in enumerate(labels)]
+    return _distinct(told)
 
 
 def _distinct(columns: Sequence[tuple[str, np.ndarray]]) -> dict[str, np.ndarray]:
