@@ -82,6 +82,27 @@ def test_training_is_untouched():
     assert_same(learned(tasks, epochs=6), learned(tasks, epochs=6, calibration="temperature"))
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"reduction": piaget.PruneAndMerge(tolerance=0.4, least=1), "initial_components": 4},
+        {"acceptance": "validated", "algorithm": piaget.Algorithm(piaget.Staged(30, 10, 5))},
+    ],
+    ids=["reduction", "acceptance"],
+)
+def test_what_is_judged_is_uncalibrated(settings):
+    tasks = [make_task(f"task {i}", seed=i) for i in range(5)]
+    one, other = (learned(tasks, epochs=40, **settings, calibration=way) for way in ("none", "temperature"))
+    assert any(other.record(task).temperature != 1 for task in tasks)
+    assert_same(one, other)
+
+
+def test_a_task_is_tried_also_without_validation_data():
+    learner = learned(binary_tasks(3), epochs=4, calibration="temperature")
+    rows = learner.try_task(replace(make_task("new", "binary"), validation=None))
+    assert any(row["metric"] == "accuracy" for row in rows)
+
+
 def test_saved_loaded_and_interrupted(tmp_path):
     tasks = mixed_tasks(4)
     whole = learned(tasks, epochs=6, calibration="temperature")

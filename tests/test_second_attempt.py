@@ -11,7 +11,7 @@ from piaget.errors import LoadError
 from piaget.method import objective
 from piaget.scoring.scores import TaskNetwork
 from tests.small import binary_tasks, make_task, mixed_tasks, validation_of
-from tests.test_extending import SMALL, assert_same, everything, killed_at
+from tests.test_extending import SMALL, Killed, assert_same, everything, killed_at
 
 EPOCHS = 4
 
@@ -275,3 +275,44 @@ def test_a_similar_start_does_not_take_the_first_attempt_for_a_past_task():
 
     learned(tasks, Decided(False), start=Counting())
     assert seen == [2, 2, 3, 3]
+
+
+def test_interrupted_after_a_reduction(tmp_path):
+    """Where a second attempt would have begun is no longer kept when there was none."""
+    tasks = binary_tasks(3)
+    settings = {"reduction": piaget.PruneAndMerge(tolerance=1e9, least=2), "initial_components": 4}
+    rule = piaget.SecondAttempt(level=1e-12)
+    whole = learned(tasks, rule, **settings)
+    part = learned(tasks[:2], rule, **settings)
+
+    def kill(row):
+        if row["metric"] == "components":
+            raise Killed
+
+    with pytest.raises(Killed):
+        piaget.Cohort([part]).learn([tasks[2]], on_row=kill)
+    part.save(tmp_path)
+    part = piaget.Learner.load(tmp_path)
+    part.learn(tasks[2])
+    assert_same(whole, part)
+    assert whole.components == 2
+
+
+def test_a_shared_encoder_begins_again_as_it_was():
+    """Also if components are frozen, and a stage of one's own trains what is shared."""
+
+    @dataclass(frozen=True)
+    class Warm(piaget.Schedule):
+        def stages(self):
+            warm = piaget.StageKind("warm-up", frozenset(["shared encoder", "structure", "decoder"]))
+            return [warm] * EPOCHS
+
+    tasks = binary_tasks(3)
+    settings: dict[str, Any] = {"schedule": Warm(), "encoder": "shared", "adaptation": "fm"}
+    assert_same(learned(tasks, "none", **settings), learned(tasks, Decided(False), **settings))
+    part = learned(tasks[:2], Decided(True), **settings)
+    before = {name: p.clone() for name, p in part.state.shared.encoder.items()}
+    killed_at(EPOCHS, part, tasks[2])
+    assert part.state.progress is not None
+    assert part.state.progress.origin is not None
+    assert all(torch.equal(p, part.state.progress.origin.shared.encoder[n]) for n, p in before.items())

@@ -212,6 +212,7 @@ class Learner(Asking):
             acceptance=TakeAll(),
             algorithm=replace(self.settings.algorithm, expansion=NoExpansion()),
             reduction=NoReduction(),
+            calibration="none" if task.validation is None else self.settings.calibration,
         )
         check_task(settings, state, task, expanding=False)
         state.memory = {}

@@ -241,7 +241,7 @@ class Lesson:
                 lifecycle.begin_again(settings, state, task)
                 self.watch.forget(task.name)
             else:
-                progress.epoch = settings.most_epochs
+                progress.epoch, progress.origin = settings.most_epochs, None
         assert state.progress is not None
         return state.progress
 
@@ -276,7 +276,6 @@ class Lesson:
         with self.state.transaction():
             for task in tasks:
                 record = self.state.records[task.name]
-                record.temperature = 1.0
                 if record.kind != "regression" and task.validation is not None:
                     network = TaskNetwork(self.settings, self.state, record)
                     record.temperature = network.temperature(task.validation)

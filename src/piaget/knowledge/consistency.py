@@ -97,7 +97,7 @@ def _check_attempts(settings: Settings, progress: Progress, initial: bool) -> No
         (progress.first is not None) == (progress.candidate and again),
         "a first attempt at the task is there without a second one, or the other way round",
     )
-    may_come = again and settings.adaptation.trains_components and not (initial or progress.candidate)
+    may_come = again and settings.changes_common and not (initial or progress.candidate)
     there, undecided = progress.origin is not None, progress.epoch <= len(settings.stages())
     _require(
         may_come if there else not (may_come and undecided),

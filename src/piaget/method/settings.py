@@ -19,7 +19,7 @@ from piaget.method.expansion import Expansion, NoExpansion
 from piaget.method.inference import Inference
 from piaget.method.model import Model
 from piaget.method.optimizer import KeptEpoch, Optimizer, RateSchedule, StopRule
-from piaget.method.parameters import Role
+from piaget.method.parameters import PAST_ROLES, SHARED_ROLES, Role
 from piaget.method.reduction import Reduction
 from piaget.method.registry import FAMILIES
 from piaget.method.schedule import (
@@ -129,6 +129,12 @@ class Settings:
         """Of a task, in all attempts that there may be at it. When a task has been learned, so many count as
         done, however many were needed."""
         return len(self.stages()) * (2 if self.algorithm.expansion.in_second_attempt else 1)
+
+    @property
+    def changes_common(self) -> bool:
+        """Does learning a task change what other tasks depend on?"""
+        common = {"components", *SHARED_ROLES, *PAST_ROLES}
+        return any(kind.trains & common for kind in self.stages())
 
     @cached_property
     def past_roles(self) -> frozenset[Role]:

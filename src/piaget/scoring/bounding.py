@@ -37,7 +37,8 @@ class Guard:
         self.before = {name: self._loss(state, name) for name in self.samples}
 
     def _loss(self, state: State, name: str) -> float:
-        return TaskNetwork(self.settings, state, state.records[name]).scores(self.samples[name])["loss"]
+        network = TaskNetwork(self.settings, state, state.records[name]).uncalibrated
+        return network.scores(self.samples[name])["loss"]
 
     def rise(self, change: Change) -> float:
         """The largest rise since before any change of the loss of a task that it touches. Infinite, if one is

@@ -52,7 +52,7 @@ def _of_past(settings: Settings, state: State) -> list[Judgement]:
     """By stored samples, of those tasks that have some."""
     judgements, records = [], list(state.records.values())
     for stored in judged(settings.adaptation.replay(state.memory), settings.acceptance.held_out):
-        network = TaskNetwork(settings, state, records[stored.task])
+        network = TaskNetwork(settings, state, records[stored.task]).uncalibrated
         h = network.encode(stored.h) if settings.stores_inputs else stored.h
         judgements.append(_judgement(network, network.outputs_of_encoded(h), stored.y))
     return judgements

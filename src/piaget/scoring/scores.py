@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
@@ -109,10 +109,15 @@ class TaskNetwork:
         form = objective.output_form(record.kind, record.classes, width)
         return objective.sample_losses(out, targets, map_tree(lambda t: t.to(out.device), form))
 
+    @property
+    def uncalibrated(self) -> TaskNetwork:
+        """With its logits as they are: what is learned does not depend on how sure probabilities are."""
+        return replace(self, record=replace(self.record, temperature=1.0))
+
     def temperature(self, split: Split) -> float:
-        """By what the logits, as they are now, should be divided: by data that was not trained on."""
+        """By what the logits should be divided: by data that was not trained on."""
         h, y = self.encoded(split)
-        out = self.outputs_of_encoded(h)
+        out = self.uncalibrated.outputs_of_encoded(h)
         return calibration.temperature(lambda t: float(self.losses(out / t, y).double().mean()), len(y))
 
     def _scores(self, out: Tensor, y: Tensor) -> dict[str, float]:
