@@ -175,39 +175,38 @@ def restore(data: dict[str, Any], tree: Branch, settings: Settings) -> State:
     if not all(one in used for one in encodings):
         raise ValueError("there are encodings that no task has")
     if data["progress"] is not None:
-        fields = read_fields(_PROGRESS_FIELDS, data["progress"], "progress", optional=_LATER)
-        moments = {
-            name: _by_role(tree.get("progress", {}).get(str(i), {}), TASK_ROLES, slots)
-            for i, name in enumerate(fields["tasks"])
-        }
-        seen = {
-            n: [ValidationScores(*one) for one in some] for n, some in fields.pop("validated", {}).items()
-        }
-        branches = tree.get("best", {})
-        best = {
-            name: _best(branches[str(i)], slots)
-            for i, name in enumerate(fields["tasks"])
-            if str(i) in branches
-        }
-        before, origin = (
-            _common(tree[name], state.records, slots) if name in tree else None
-            for name in ("before", "origin")
-        )
-        first = _attempt(tree["first"], state.records, slots) if "first" in tree else None
-        state.progress = Progress(
-            moments=moments,
-            generator=generator.clone(),
-            validated=seen,
-            best=best,
-            before=before,
-            origin=origin,
-            first=first,
-            **fields,
-        )
+        state.progress = _progress(data["progress"], tree, state, generator, slots)
     unread = names - flatten(describe(state)[1]).keys()
     if unread:
         raise ValueError(f"tensors that belong to nothing: {', '.join(sorted(unread)[:5])}")
     return state
+
+
+def _progress(data: Any, tree: Branch, state: State, generator: Tensor, slots: Sequence[str]) -> Progress:
+    """How far a task is that is being learned."""
+    fields = read_fields(_PROGRESS_FIELDS, data, "progress", optional=_LATER)
+    moments = {
+        name: _by_role(tree.get("progress", {}).get(str(i), {}), TASK_ROLES, slots)
+        for i, name in enumerate(fields["tasks"])
+    }
+    seen = {n: [ValidationScores(*one) for one in some] for n, some in fields.pop("validated", {}).items()}
+    branches = tree.get("best", {})
+    best = {
+        name: _best(branches[str(i)], slots) for i, name in enumerate(fields["tasks"]) if str(i) in branches
+    }
+    before, origin = (
+        _common(tree[name], state.records, slots) if name in tree else None for name in ("before", "origin")
+    )
+    return Progress(
+        moments=moments,
+        generator=generator.clone(),
+        validated=seen,
+        best=best,
+        before=before,
+        origin=origin,
+        first=_attempt(tree["first"], state.records, slots) if "first" in tree else None,
+        **fields,
+    )
 
 
 def _common(tree: Branch, records: Mapping[str, TaskRecord], slots: Sequence[str]) -> Common:
