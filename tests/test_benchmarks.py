@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import piaget
-from benchmarks import avalanche, end_to_end, speed
+from benchmarks import avalanche, end_to_end, prior_streams, speed
 from benchmarks.cases import CASES
 from benchmarks.plain import prepare_naive
 from piaget.engine.step import Step
@@ -52,3 +52,21 @@ def test_the_side_of_piaget_against_avalanche(monkeypatch):
         seconds, accuracy = avalanche.piaget_seconds(streams[:runs], epochs=8)
         assert seconds > 0
         assert accuracy > 0.7  # pairs of classes
+
+
+def test_what_the_prior_is_compared_with_is_what_the_results_say():
+    """Without data: the methods of results/paper, with the numbers of docs/results.md."""
+    scores = prior_streams.theirs("schools")
+    (alone,) = (method for method in scores if method.endswith("/alone"))
+    means = {method: sum(of["rmse"].values()) / len(of["rmse"]) for method, of in scores.items()}
+    papers = {
+        method: scores[method] for method in scores if method.split("/")[-1] in prior_streams.ALGORITHMS
+    }
+    assert len(papers) == 10  # nine, and frozen components, which the paper has for other structures
+    assert {len(of["rmse"]) for of in papers.values()} == {10}
+    assert (
+        min(means[method] for method in papers)
+        == means["monolithic/er/no-components"]
+        == pytest.approx(10.33, abs=0.005)
+    )
+    assert means[alone] == pytest.approx(10.57, abs=0.005)

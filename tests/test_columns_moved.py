@@ -89,3 +89,16 @@ def test_components_along_which_no_group_lies_are_no_map(monkeypatch):
     monkeypatch.setattr("piaget.report.table_map.NOTICED", 100.0)
     assert map_of(learner, "y") is None
     assert "no direction was found" in why_no_map(learner)
+
+
+def test_columns_that_matter_only_by_bends_of_groups_are_found():
+    """Sines of each group's own phase: in the mean of groups, the column says nothing."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, size=(12 * 120, 3))
+    phase, weight = (np.repeat(rng.normal(size=12), 120) for _ in range(2))
+    y = 2 * np.sin(2 * x[:, 0] + 1.5 * phase) + weight * x[:, 1] + 0.3 * rng.normal(size=len(x))
+    table = pandas.DataFrame(x, columns=["a", "b", "none"])
+    learner = learned(table.assign(g=np.repeat([f"g{i}" for i in range(12)], 120), y=y))
+    assert learner.known.bent is not None
+    moved = {one["column"]: one["moves"] for one in moved_by(learner)}
+    assert moved["a"] > moved["b"] > 3 * moved["none"]

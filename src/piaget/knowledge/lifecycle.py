@@ -65,8 +65,8 @@ def begin(settings: Settings, state: State, task: Task, candidate: bool) -> None
     _meet(settings, state, task, settings.start.begin(_newcomer(settings, state, task, drawn)))
     _track(settings, state, [task], candidate)
     assert state.progress is not None
-    if settings.algorithm.expansion.in_second_attempt and settings.changes_common:
-        state.progress.origin = None if candidate else common
+    if settings.attempts > 1 and settings.changes_common and not candidate:
+        state.progress.origin = common
     observed("begin", state)
 
 

@@ -188,10 +188,9 @@ def _plan(one: Member, every: int | None) -> Plan:
     """What a run's epochs will be. Streams of other seeds are as large."""
     settings = one.learner.settings
     expansion, stages = settings.algorithm.expansion, settings.stages()
-    attempts = settings.most_epochs // max(len(stages), 1)
     return Plan(
         sizes=one.sizes,
-        stages=[kind.name for kind in stages] * attempts,
+        stages=[kind.name for kind in stages] * settings.attempts,
         initial=min(settings.initial_tasks, len(one.sizes)),
         every=every,
         passes=len(expansion.passes) if expansion.proposes else 1,

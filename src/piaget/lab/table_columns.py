@@ -18,9 +18,9 @@ def moved_by(learner: PriorLearner) -> list[dict[str, Any]]:
     """Of each column, how far answers move if its values are exchanged among rows at random, in log-odds or
     in deviations of the target: the root mean square, over the square root of two. So it is the change by a
     standard deviation, if answers are linear in a number. Of rows that are kept, the same ones always. None
-    without trees: then, weights tell all."""
+    without trees and bends: then, weights tell all."""
     known = learner.known
-    if known.correction is None:
+    if known.correction is None and known.bent is None:
         return []
     rows = {task: _spaced(record.x.double(), ROWS) for task, record in known.records.items()}
     tasks = _spaced_names([task for task, x in rows.items() if len(x)])

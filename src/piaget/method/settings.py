@@ -125,10 +125,15 @@ class Settings:
         return [ASSIMILATION if "components" in kind.trains else kind for kind in stages]
 
     @property
+    def attempts(self) -> int:
+        """How many there may be at a task."""
+        return 2 if self.algorithm.expansion.in_second_attempt else 1
+
+    @property
     def most_epochs(self) -> int:
         """Of a task, in all attempts that there may be at it. When a task has been learned, so many count as
         done, however many were needed."""
-        return len(self.stages()) * (2 if self.algorithm.expansion.in_second_attempt else 1)
+        return len(self.stages()) * self.attempts
 
     @property
     def changes_common(self) -> bool:
