@@ -65,6 +65,16 @@ METHODS: dict[str, dict[str, Any]] = {
     | {"algorithm": "recommended", "adaptation": "fm", "expansion": "mcnemar"},
     "recommended without expansion": PAPER
     | {"algorithm": "recommended", "adaptation": "fm", "expansion": "none"},
+    "recommended at 1e-3": PAPER | {"algorithm": "recommended", "adaptation": "fm", "learning_rate": 1e-3},
+    "recommended at 1e-3, constant": PAPER
+    | {"algorithm": "recommended", "adaptation": "fm", "learning_rate": 1e-3, "rate_schedule": "constant"},
+    "recommended without scale and shift": PAPER
+    | {
+        "adaptation": "fm",
+        "learning_rate": 3e-3,
+        "rate_schedule": "cosine",
+        "expansion": "second-attempt",
+    },
     "compositional, frozen": PAPER | {"algorithm": "compositional", "adaptation": "fm"},
 }
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pandas  # noqa: F401 (once, not in each child)
 
-import piaget.lab.table_runs  # noqa: F401 (once, not in each child)
+import piaget.lab.table_lives  # noqa: F401 (once, not in each child)
 from piaget.cli import main
 
 ASIDE = ("log.txt", ".lock")  # nothing is read back from them

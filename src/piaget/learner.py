@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 import torch
 
 from piaget.asking import Asking
+from piaget.data.columns import as_text
 from piaget.data.tasks import Stream, Task
 from piaget.engine.training import Learning, advance
 from piaget.errors import SettingError, TaskError
 from piaget.knowledge import library, lifecycle, storage
-from piaget.knowledge.checks import as_tasks, check_is_task, check_same, check_task
+from piaget.knowledge.checks import as_tasks, check_idle, check_is_task, check_same, check_task, check_update
 from piaget.knowledge.state import State
 from piaget.lesson import Lesson
 from piaget.method.acceptance import TakeAll
@@ -196,6 +197,56 @@ class Learner(Asking):
         self.state.pending = pending
         return []
         yield
+
+    def update(
+        self,
+        task: Task,
+        *,
+        evaluate_on: Iterable[Task] | None = None,
+        every: int | None = None,
+        on_epoch: OnEpoch | None = None,
+        progress: bool = False,
+    ) -> list[Row]:
+        """Goes on learning a task that is known, with its data as it is now, and returns record rows.
+
+        Its network begins as it is, with the components that it may use, and is trained as that of a new task
+        is, adaptation included; no component is added. Rows that are to count are to be among the task's
+        data: of earlier ones, only what the network knows is left. Inputs are scaled as before. Interrupted,
+        the learner is as it was.
+
+        Raises `TaskError` if the task is not known, or its inputs or classes are others than before, and
+        `Diverged` if numbers are not finite any more.
+        """
+        check_is_task(task)
+        self.record(task)  # says what is known
+        bar = epoch_bar(on_epoch) if progress else contextlib.nullcontext(on_epoch)
+        with self.busy(), bar as told:
+            settings = replace(
+                self.settings, algorithm=replace(self.settings.algorithm, expansion=NoExpansion())
+            )
+            state = self.state.snapshot()
+            task = check_update(settings, state, task)
+            watched = [task] if evaluate_on is None else as_tasks("evaluate_on", evaluate_on)
+            watch = Watch(settings, state, watched, every, told)
+            lifecycle.begin_update(settings, state, task)
+            rows = advance([Lesson(settings, state, watch, self.tasks_in_all).learn(task)])[0]
+            self.state.restore(state)
+        return rows
+
+    def forget(self, *tasks: str | Task) -> None:
+        """Tasks are gone: what is their own in the network, samples that were stored of them, notes on their
+        inputs. What components learned from them stays in the components, unless no task is left: then these
+        go, too. (A `PriorLearner` forgets without a trace; or learn the other tasks anew.)
+
+        Raises `UnknownTaskError` for tasks that are not known.
+        """
+        names = [task.name if isinstance(task, Task) else as_text(task) for task in tasks]
+        with self.busy(), self.state.transaction():
+            for name in names:
+                check_idle(self.state, name)
+                if name not in self.state.pending:
+                    self.record(name)  # says what is known
+            lifecycle.forget(self.settings, self.state, names)
 
     def try_task(self, task: Task, *, on_epoch: OnEpoch | None = None) -> list[Row]:
         """How well existing components would do: assimilates the task on the side.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor
 from piaget.data.marks import PART, Overlap, marks_of, origins, overlap_of
 from piaget.errors import DataError, note
 from piaget.knowledge.common import Rows
-from piaget.knowledge.prior_storage import usual_repeats
+from piaget.knowledge.prior_storage import Lessons, usual_repeats
 from piaget.prior_learner import PriorLearner
 from piaget.streams.table_notes import some
 
@@ -21,15 +22,15 @@ SAMPLED = 50, 100  # groups, and rows of each, that are looked at
 
 
 def new_rows(
-    learner: PriorLearner, groups: dict[str, Rows], source: str, skip_known: bool = False
+    lessons: Mapping[str, Lessons], groups: dict[str, Rows], source: str, skip_known: bool = False
 ) -> dict[str, Rows]:
-    """Those that were not learned before, of each group. skip_known: whatever equals a row that was learned
-    is that row, also if others are missing, or rows are often alike."""
-    usual = functools.cache(lambda: usual_repeats(learner.lessons))
+    """Those that were not learned before, of each group. lessons: what was. skip_known: whatever equals a row
+    that was learned is that row, also if others are missing, or rows are often alike."""
+    usual = functools.cache(lambda: usual_repeats(lessons))
     overlaps = {
-        group: overlap_of(marks_of(*rows), learner.lessons[group].batches, usual)
+        group: overlap_of(marks_of(*rows), lessons[group].batches, usual)
         for group, rows in groups.items()
-        if group in learner.lessons
+        if group in lessons
     }
     if skip_known:
         masks = {group: overlap.beyond() for group, overlap in overlaps.items()}
@@ -91,8 +92,7 @@ def note_copies(learner: PriorLearner, fresh: dict[str, Rows], source: str) -> N
     there = {group: rows for group, rows in fresh.items() if len(rows[1])}
     if learner.tasks:
         _note_near({group: rows for group, rows in there.items() if group in learner.tasks}, learner, source)
-        new = {group: marks_of(*rows) for group, rows in there.items() if group not in learner.tasks}
-        _note_renamed(new, learner, source)
+        note_renamed(learner.lessons, there, source)
 
 
 def _note_near(fresh: dict[str, Rows], learner: PriorLearner, source: str) -> None:
@@ -136,10 +136,11 @@ def _near(distances: Tensor) -> float:
     return float((distances.min(1).values <= NEAR).double().mean())
 
 
-def _note_renamed(new: dict[str, Tensor], learner: PriorLearner, source: str) -> None:
-    """New groups, by the marks of their rows, that have only rows of a known one, where rows differ."""
-    learned = {group: one.batches for group, one in learner.lessons.items()}
-    usual = functools.cache(lambda: usual_repeats(learner.lessons))
+def note_renamed(lessons: Mapping[str, Lessons], fresh: dict[str, Rows], source: str) -> None:
+    """Notes new groups that have only rows of a known one, where rows differ."""
+    new = {group: marks_of(*rows) for group, rows in fresh.items() if len(rows[1]) and group not in lessons}
+    learned = {group: one.batches for group, one in lessons.items()}
+    usual = functools.cache(lambda: usual_repeats(lessons))
     same = {}
     for group, origin in origins(new, learned).items():
         overlap = overlap_of(new[group], learned[origin], usual)

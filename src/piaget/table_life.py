@@ -36,10 +36,10 @@ class Arrival:
         if not self.rows:
             return f"nothing new: its {self.seen:,} rows were learned before"
         scores = ", ".join(f"{name} {value:.3f}" for name, value in self.before.items())
-        if not scores:
-            return f"new, {self.rows:,} rows, the first"
         if self.known:
             return f"updated with {self.rows:,} rows{again}; these were answered with {scores}"
+        if not scores:  # nobody could answer
+            return f"new, {self.rows:,} rows{again}"
         fit = ""
         if self.explained is not None:
             found, usual, _ = self.explained
@@ -86,7 +86,7 @@ def learn_table(
         _note_far(learner, encoding.target, groups)
     fresh = groups
     if not again:
-        fresh = new_rows(learner, groups, source, skip_known)
+        fresh = new_rows(learner.lessons, groups, source, skip_known)
         note_copies(learner, fresh, source)
     new = {g: rows for g, rows in fresh.items() if len(rows[1]) and learner.tasks and g not in learner.tasks}
     explained = prior.appraise_many(learner.known, new) if new else {}

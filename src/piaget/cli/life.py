@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ def add(commands: Any) -> None:
         "learn",
         help="learn a later table: new groups, and new rows of known ones",
         description="Goes on with a run of piaget run --table: groups that are new are learned, known ones "
-        "are updated with their new rows, and rows that were learned before are not counted again.",
+        "are updated with their new rows, and rows that were learned before are not counted again. The "
+        "networks of a deep method go on learning with all rows of their group, which takes as long as "
+        "learning it did.",
     )
     learn.add_argument("folder", type=Path, metavar="DIR", help="output folder of piaget run --table")
     learn.add_argument("table", type=Path, metavar="FILE", help="CSV, TSV or Parquet, with the same columns")
@@ -39,7 +42,8 @@ def add(commands: Any) -> None:
         help="forget groups of a table, as if they had never been learned",
         description="What was learned of these groups is gone from the learner: their rows and sums are "
         "removed, and all that was drawn from them is estimated anew from the others. Their scores stay in "
-        "rows.csv and summary.json; how columns are scaled stays, too.",
+        "rows.csv and summary.json; how columns are scaled stays, too. Of a deep method, what is a group's "
+        "own goes, and what components learned from it stays in them.",
     )
     forget.add_argument("folder", type=Path, metavar="DIR", help="output folder of piaget run --table")
     forget.add_argument("groups", nargs="+", metavar="GROUP", help="as the group column has it")
@@ -49,12 +53,17 @@ def add(commands: Any) -> None:
 def _learn(options: argparse.Namespace) -> int:
     import torch
 
-    from piaget.lab.table_runs import as_plain, learn
+    from piaget.lab.table_lives import as_plain, learn
 
     torch.set_num_threads(1)
     dry = options.dry_run
+
+    def say(text: str) -> None:
+        if not options.json:
+            print(f"piaget: {printable(text)} ...", file=sys.stderr, flush=True)
+
     arrivals, learner, folder = learn(
-        options.folder, options.table, options.again, keep=not dry, skip_known=options.skip_known
+        options.folder, options.table, options.again, keep=not dry, skip_known=options.skip_known, say=say
     )
     if options.json:
         event = "would be learned" if dry else "learned"
@@ -69,9 +78,10 @@ def _learn(options: argparse.Namespace) -> int:
         print(f"Nothing new: all rows of {options.table} were learned before. (--again counts them again.)")
         return 0
     knows = "would know (nothing was kept)" if dry else "now knows"
+    groups = len({*learner.tasks, *(one.group for one in arrivals if one.rows)})
     print(
         f"{new} new group{'s' * (new != 1)}, {updated} updated, {rows:,} new rows; {folder} {knows} "
-        f"{len(learner.tasks)} groups"
+        f"{groups} groups"
     )
     return 0
 
@@ -79,11 +89,13 @@ def _learn(options: argparse.Namespace) -> int:
 def _forget(options: argparse.Namespace) -> int:
     import torch
 
-    from piaget.lab.table_runs import forget, opened
+    from piaget.lab.table_lives import forget
+    from piaget.learner import Learner
 
     torch.set_num_threads(1)
-    folder, groups = forget(options.folder, options.groups)
-    _, learner = opened(folder)
+    folder, groups, learner = forget(options.folder, options.groups)
     left = len(learner.tasks)
     print(f"{folder}: forgotten {', '.join(map(printable, groups))}; {left} group{'s' * (left != 1)} left")
+    if isinstance(learner, Learner) and left:
+        print("What components learned from them stays in the components; to be without it, run anew.")
     return 0

@@ -44,7 +44,7 @@ def _predict(options: argparse.Namespace) -> int:
     from piaget.errors import LoadError, SettingError
     from piaget.files import write_atomically
     from piaget.lab.folder import DONE
-    from piaget.lab.table_runs import only_run
+    from piaget.lab.table_lives import only_run
     from piaget.streams.table_predictions import predict_table
 
     if options.out.suffix not in (".csv", ".parquet"):

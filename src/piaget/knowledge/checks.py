@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -38,16 +39,54 @@ def as_tasks(what: str, given: Any) -> list[Task]:
     return tasks
 
 
-def check_task(settings: Settings, state: State, task: Task, expanding: bool) -> None:
-    """Raises an error that names the task, if it cannot be learned (`expanding`: with expansion)."""
-    where = f"task {task.name!r}"
-    if task.name in state.records or task.name in state.pending:
-        raise TaskError(f"{where}: a task of this name was given before; names must differ")
+def check_idle(state: State, task: str) -> None:
+    """Raises an error if another task is begun, and not done."""
     if state.progress is not None:
         raise TaskError(
-            f"{where}: the learner is in the middle of {state.progress.tasks[-1]!r}; give it that "
+            f"task {task!r}: the learner is in the middle of {state.progress.tasks[-1]!r}; give it that "
             "task again to finish it first"
         )
+
+
+def check_task(settings: Settings, state: State, task: Task, expanding: bool) -> None:
+    """Raises an error that names the task, if it cannot be learned (`expanding`: with expansion)."""
+    if task.name in state.records or task.name in state.pending:
+        raise TaskError(
+            f"task {task.name!r}: a task of this name was given before; names must differ (`update` goes on "
+            "with a task that was learned)"
+        )
+    check_idle(state, task.name)
+    _check_data(settings, state, task, expanding)
+
+
+def check_update(settings: Settings, state: State, task: Task) -> Task:
+    """The task, with inputs and values scaled as when it was learned. Raises an error that names it, if it
+    cannot be learned further."""
+    check_idle(state, task.name)
+    record = state.records[task.name]
+    there, given = (
+        (one.kind, one.classes, one.labels, tuple(one.input_shape), one.encoding) for one in (record, task)
+    )
+    for what, known, new in zip(("kind", "classes", "labels", "inputs", "table"), there, given, strict=True):
+        if known != new:
+            told = "another one" if what == "table" else f"{new!r}"
+            expected = "the same columns" if what == "table" else f"{known!r}"
+            raise TaskError(
+                f"task {task.name!r}: {what} {told}; expected {expected}, as when the task was learned"
+            )
+    if (task.scaling.divisor == 1) != (record.scaling.divisor == 1):
+        raise TaskError(
+            f"task {task.name!r}: inputs are divided by {task.scaling.divisor:g}; expected "
+            f"{record.scaling.divisor:g}, as when the task was learned"
+        )
+    task = replace(task, scaling=record.scaling)
+    _check_data(settings, state, task, expanding=False)
+    return task
+
+
+def _check_data(settings: Settings, state: State, task: Task, expanding: bool) -> None:
+    """Is there all that is needed, and does it enter the network?"""
+    where = f"task {task.name!r}"
     if absent := absent_from_training(task):
         raise TaskError(
             f"{where}: no train sample of class {absent}; expected one of each class, unless a PriorLearner "

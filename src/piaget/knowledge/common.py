@@ -17,6 +17,7 @@ from piaget.data.plain import Label as Label, shown
 from piaget.data.tasks import Split, Task
 from piaget.data.typed_data import read
 from piaget.errors import SettingError, TaskError
+from piaget.knowledge.state import TaskRecord
 
 Rows = tuple[Tensor, Tensor]  # x (n, inputs) float64; y (n,): class numbers, or values
 
@@ -90,7 +91,7 @@ class Common:
         return dataclasses.asdict(self)
 
 
-def labels_of(task: Task) -> tuple[Label, ...]:
+def labels_of(task: Task | TaskRecord) -> tuple[Label, ...]:
     """The names of its classes; without names, their numbers."""
     return task.labels if task.labels is not None else tuple(range(task.classes))
 

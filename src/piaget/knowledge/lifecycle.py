@@ -18,6 +18,7 @@ from piaget.method.objective import output_width
 from piaget.method.parameters import (
     TASK_ROLES,
     Moments,
+    SharedParams,
     TaskParams,
     new_moments,
     shared_moments,
@@ -26,7 +27,7 @@ from piaget.method.parameters import (
 from piaget.method.resolving import with_inference
 from piaget.method.settings import Settings
 from piaget.method.starting import NewTask, PastTask
-from piaget.method.trees import T, check_finite, leaves, map_tree, ordered, resize
+from piaget.method.trees import T, Tensors, check_finite, leaves, map_tree, ordered, resize
 from piaget.recording import observed
 
 
@@ -82,6 +83,36 @@ def begin_again(settings: Settings, state: State, task: Task) -> None:
     assert state.progress is not None
     state.progress.epoch, state.progress.counts = progress.epoch, progress.counts
     state.progress.first = first
+
+
+def begin_update(settings: Settings, state: State, task: Task) -> None:
+    """A task that is known is learned further: from the parameters that it has, with the components that it
+    may use. What was stored of it goes: when it ends, samples of its data as it is then take their place."""
+    place = list(state.records).index(task.name)
+    state.memory = {name: kept for name, kept in state.memory.items() if not _is_of(kept, place)}
+    state.past_moments = {name: kept for name, kept in state.past_moments.items() if name != task.name}
+    state.records[task.name] = replace(state.records[task.name], usage=None, note=None, temperature=1.0)
+    _track(settings, state, [task])
+
+
+def _is_of(stored: Tensors, place: int) -> bool:
+    """Are these samples of the task with this place among all tasks?"""
+    return "task" in stored and int(stored["task"]) == place
+
+
+def forget(settings: Settings, state: State, tasks: list[str]) -> None:
+    """Tasks are gone, with their parameters and what was stored of them. Components stay, as long as there is
+    a task: what they learned from these cannot be taken out of them."""
+    for name in tasks:
+        if name in state.records:
+            place = list(state.records).index(name)
+            state.memory = settings.adaptation.forgotten(state.memory, place)
+        state.past_moments = {one: kept for one, kept in state.past_moments.items() if one != name}
+        state.records.pop(name, None)
+        state.pending.pop(name, None)
+    if not state.records and settings.components_from is None:
+        state.components, state.memory, state.shared = {}, {}, SharedParams({}, {})
+        state.moments, state.shared_moments = Moments({}, torch.zeros(0)), {}
 
 
 def total_usage(state: State) -> Tensor:
@@ -165,7 +196,8 @@ def finish(settings: Settings, state: State, task: Task) -> None:
         record.note = noting.note(settings, state, record, task)
     if finished.index in state.relearned(settings):
         assert state.progress is not None
-        state.past_moments = state.past_moments | {task.name: state.progress.moments[task.name]}
+        moments = state.past_moments | {task.name: state.progress.moments[task.name]}
+        state.past_moments = {name: moments[name] for name in state.records if name in moments}
 
 
 def note_inputs(

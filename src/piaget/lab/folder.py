@@ -178,6 +178,7 @@ _DESCRIPTION: dict[str, Any] = {
     "next": dict[str, Any] | None,
     "columns": list[str] | None,
     "forgotten": list[str] | None,
+    "learned_rows": dict[str, Any] | None,
     "data_dir": str | None,
     "versions": dict[str, Any] | None,
     "machine": dict[str, Any] | None,
@@ -211,7 +212,7 @@ def read_description(folder: Path) -> dict[str, Any]:
             change = {"rows": dict[str, int | str], "saved": str, "notes": dict[str, Any]}
             read_fields(change, description["next"], "next", frozenset({"notes"}))
             notes = description["next"].get("notes", {})
-            later = {name: _DESCRIPTION[name] for name in ("data", "forgotten")}
+            later = {name: _DESCRIPTION[name] for name in ("data", "forgotten", "learned_rows")}
             read_fields(later, notes, "notes", frozenset(later))
             read_fields({"size": int, "sha256": str}, description["next"]["rows"], "rows")
     except ValueError as error:

@@ -248,6 +248,20 @@ class Adaptation(ABC):
             "components are removed or merged; expected reduction='none', or a method `reduced`"
         )
 
+    def forgotten(self, memory: Memory, place: int) -> Memory:
+        """The memory without a task that is forgotten, by its place among all tasks; later ones move up.
+
+        Stored samples go. Who keeps anything else says here what becomes of it.
+        """
+        if not all("task" in stored for stored in memory.values()):
+            raise SettingError(
+                f"{type(self).__name__} keeps more than stored samples, and does not say what becomes of it "
+                "when a task is forgotten (`forgotten`)"
+            )
+        places = {int(stored["task"]): stored for stored in memory.values()}
+        left = {i - (i > place): stored for i, stored in places.items() if i != place}
+        return {str(i): stored | {"task": torch.tensor(i)} for i, stored in left.items()}
+
     def recognizes(self, memory: Memory, tasks: int, components: Tensors) -> bool:
         """Is this what it keeps after so many tasks, for components (k, ...)? Asked of what a file holds."""
         return bool(type(self).remember is not Adaptation.remember or not memory)

@@ -110,7 +110,14 @@ class KroneckerEWC(Adaptation):
         return new
 
     def recognizes(self, memory: Memory, tasks: int, components: Tensors) -> bool:
-        return type(self).remember is not KroneckerEWC.remember or holds(memory, tasks, components, (tasks,))
+        if type(self).remember is not KroneckerEWC.remember:
+            return True
+        # A task that was learned further has several terms; that of one that was forgotten stays.
+        terms = len(next(iter(memory["left"].values()))) if memory.get("left") else 0
+        return terms >= tasks and holds(memory, terms, components, (terms,))
+
+    def forgotten(self, memory: Memory, place: int) -> Memory:
+        return memory  # it has no sample in it, and says what components must keep
 
 
 def _summed(memory: Memory) -> Memory:
@@ -182,7 +189,12 @@ class MergedEWC(Adaptation):
         }
 
     def recognizes(self, memory: Memory, tasks: int, components: Tensors) -> bool:
-        return type(self).remember is not MergedEWC.remember or holds(memory, tasks, components, ())
+        if type(self).remember is not MergedEWC.remember:
+            return True
+        return holds(memory, max(tasks, len(memory)), components, ())
+
+    def forgotten(self, memory: Memory, place: int) -> Memory:
+        return memory  # it has no sample in it, and says what components must keep
 
 
 def measured(finished: Finished) -> dict[str, tuple[Tensor, Tensor]]:

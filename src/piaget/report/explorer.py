@@ -48,7 +48,9 @@ def open_run(run: ReportedRun, data_dir: str | None) -> OpenedRun:
         )
     learner = Learner.load(run.disk.saved_learner())
     stream = make_stream(run.configuration, run.seed, data_dir or run.description.get("data_dir"))
-    check_data(run.folder, run.description.get("data"), fingerprints(stream), run.done)
+    gone = run.description.get("forgotten") or ()
+    now = {name: mark for name, mark in fingerprints(stream).items() if name not in gone}
+    check_data(run.folder, run.description.get("data"), now, run.done)
     known = set(learner.tasks)
     tasks = [task for task in (stream[i] for i in range(len(stream))) if task.name in known]
     if not tasks:

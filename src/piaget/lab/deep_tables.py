@@ -1,0 +1,293 @@
+"""A table that comes later, for a run whose learner is deep: networks of known groups go on learning, with
+all rows of their group, and new groups are learned as new tasks.
+
+A network does not keep its rows, so the run's folder does: those of the first table are taken from it when
+the first later one comes. Each group is kept as soon as it is learned; after a crash, the same command again
+does what is left.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors, save as save_tensors
+from torch import Tensor
+
+from piaget.data.encoding import Encoding
+from piaget.data.marks import marks_of
+from piaget.data.plain import Label
+from piaget.data.tasks import Split, Task, split_rows
+from piaget.data.typed_data import read_fields
+from piaget.errors import DataError, LoadError, TaskError, note
+from piaget.files import write_atomically
+from piaget.knowledge.common import Rows, labels_of
+from piaget.knowledge.prior_storage import Lessons
+from piaget.lab.folder import RunFolder
+from piaget.lab.making import make_stream
+from piaget.lab.parts import NOTHING
+from piaget.lab.unchanged import check_data
+from piaget.learner import Learner
+from piaget.scoring.rows import ARRIVAL, COLUMNS, FURTHER, SCORES, Row
+from piaget.streams.table_notes import note_alike
+from piaget.streams.table_rows import rows_by_group
+from piaget.table_copies import new_rows, note_renamed
+from piaget.table_life import Arrival
+
+VALIDATION = 0.25  # of a group's new rows: they tell when to stop, and whether a new component is kept
+FILES = "learned-rows-*.safetensors"
+# What a run's description says of that file.
+_DESCRIPTION: dict[str, Any] = {
+    "file": str,
+    "sha256": str,
+    "labels": tuple[str | int | float | bool, ...],
+    "groups": list[str],
+}
+
+Say = Callable[[str], None]
+# What arrived, as rows of the run, too, and notes on it.
+Commit = Callable[[Sequence[Arrival], Sequence[Row], dict[str, Any]], None]
+
+
+class GroupRows(NamedTuple):
+    """The rows that a group was learned from."""
+
+    x: Tensor  # (n, inputs)
+    y: Tensor  # (n,): numbers of the book's labels, or values
+    validation: Tensor  # (n,) bool: a row that was never trained on stays one
+    batch: Tensor  # (n,): with which table it came, 0 being the first of the group
+
+    def batches(self) -> tuple[Tensor, ...]:
+        """Marks of the rows, table by table."""
+        marks = marks_of(self.x, self.y)
+        return tuple(marks[self.batch == i] for i in self.batch.unique())
+
+
+@dataclass(frozen=True)
+class Book:
+    """All rows that were learned, by group. labels: of all classes; none of a regression."""
+
+    labels: tuple[Label, ...]
+    groups: dict[str, GroupRows]
+
+    @property
+    def lessons(self) -> dict[str, Lessons]:
+        return {group: Lessons("", rows.batches()) for group, rows in self.groups.items()}
+
+    def with_rows(self, group: str, new: Rows, seed: int) -> Book:
+        """And these of a group."""
+        x, y = new[0].float(), new[1]
+        old = self.groups.get(group)
+        number = 0 if old is None else int(old.batch.max()) + 1
+        validation = _drawn(y, len(self.labels), f"{seed}/{group}/{number}")
+        more = GroupRows(x, y, validation, torch.full((len(y),), number))
+        together = more if old is None else GroupRows(*map(torch.cat, zip(old, more, strict=True)))
+        return replace(self, groups=self.groups | {group: together})
+
+    def without(self, groups: Sequence[str]) -> Book:
+        """The book without some groups."""
+        return replace(self, groups={name: rows for name, rows in self.groups.items() if name not in groups})
+
+    def task(self, group: str, encoding: Encoding, labels: tuple[Label, ...], stream: str) -> Task:
+        """A group's rows as a task with these classes; TaskError: they cannot be one."""
+        x, y, validation, _ = self.groups[group]
+        if self.labels:
+            y = self.numbered(y, labels, group)
+        kind: Any = encoding.kind if len(labels) != 2 else "binary"
+        parts = [Split(x[mask], y[mask]) for mask in (~validation, validation)]
+        return Task(
+            group, kind, parts[0], parts[1] if len(parts[1]) else None, classes=len(labels),
+            labels=labels or None, stream=stream, scaling=encoding.scaling, encoding=encoding,
+        )  # fmt: skip
+
+    def numbered(self, y: Tensor, labels: Sequence[Label], group: str) -> Tensor:
+        """Numbers of the book's labels as numbers of a task's own."""
+        own = [self.labels[i] for i in y.tolist()]
+        if odd := [label for label in own if label not in labels]:
+            known = ", ".join(map(repr, labels))
+            raise TaskError(
+                f"class {odd[0]!r} is new in this group, whose network answers with {known}; forget "
+                f"{group!r}, and learn all its rows anew"
+            )
+        return torch.tensor([labels.index(label) for label in own])
+
+    def classes(self, group: str) -> tuple[Label, ...]:
+        """Those that its rows have, in the order of all labels."""
+        there = set(self.groups[group].y.tolist()) if self.labels else set()
+        return tuple(label for i, label in enumerate(self.labels) if i in there)
+
+
+# --- the book of a run --------------------------------------------------------------------------------------
+
+
+def read_book(run: RunFolder, learner: Learner) -> Book:
+    """What is kept in the folder; before the first later table, the rows of the table that the run is of."""
+    described = run.description.get("learned_rows")
+    if described is None:
+        return _first_book(run, learner)
+    try:
+        fields = read_fields(_DESCRIPTION, described, "learned_rows")
+    except ValueError as error:
+        raise LoadError(f"{run.file} does not say where the rows are that were learned: {error}") from error
+    path = run.path / Path(fields["file"]).name
+    if not path.is_file() or hashlib.sha256(raw := path.read_bytes()).hexdigest() != fields["sha256"]:
+        raise LoadError(f"{path} is not the file that was written there, or it is gone")
+    try:
+        tensors = load_tensors(raw)
+        groups = {
+            group: GroupRows(*(tensors[f"{i}/{name}"] for name in GroupRows._fields))
+            for i, group in enumerate(fields["groups"])
+        }
+    except (SafetensorError, KeyError) as error:
+        raise LoadError(f"{path} is damaged: {error}") from error
+    return Book(fields["labels"], groups)
+
+
+def _first_book(run: RunFolder, learner: Learner) -> Book:
+    """By the run's table, which must be what it was."""
+    configuration, table = run.configuration, run.configuration["table"]["table"]
+    try:
+        stream = make_stream(configuration, run.seed, run.description.get("data_dir"), NOTHING)
+        known = [task for task in stream if task.name in learner.tasks]
+        data = run.description.get("data") or {}
+        check_data(run.path, data, {task.name: task.fingerprint() for task in stream if task.name in data})
+    except DataError as error:
+        raise DataError(
+            f"networks go on learning with all rows of their group, so that the first table is needed once "
+            f"more, as it was: {table}. {error}"
+        ) from error
+    labels = tuple(dict.fromkeys(label for task in known for label in labels_of(task)))
+    return _book_of(known, labels, run.seed)
+
+
+def _book_of(tasks: Sequence[Task], labels: tuple[Label, ...], seed: int) -> Book:
+    """All rows of tasks. Those that they were tested with are trained on, too, or become validation rows."""
+    groups = {}
+    for task in tasks:
+        numbers = torch.tensor([labels.index(label) for label in labels_of(task)] or [0])
+        parts = []
+        for name, split in task.splits():
+            y = numbers[split.y] if labels else split.y.double()
+            validation = torch.full((len(y),), name == "validation")
+            if name == "test":
+                validation = _drawn(y, len(labels), f"{seed}/{task.name}/test")
+            parts.append(GroupRows(split.x.float(), y, validation, torch.zeros(len(y), dtype=torch.int64)))
+        groups[task.name] = GroupRows(*map(torch.cat, zip(*parts, strict=True)))
+    return Book(labels, groups)
+
+
+def _drawn(y: Tensor, classes: int, what: str) -> Tensor:
+    """(n,) bool: which of these rows are for validation, every class alike. what: they are, as a seed."""
+    seed = zlib.crc32(what.encode("utf-8", "surrogatepass"))
+    _, rows, _ = split_rows(y, classes, (1 - VALIDATION, VALIDATION, 0.0), seed)
+    return torch.zeros(len(y), dtype=torch.bool).index_fill(0, rows, True)
+
+
+def write_book(place: Path, book: Book) -> dict[str, Any]:
+    """Into a file of its own; what the run's description is to say of it."""
+    tensors = {
+        f"{i}/{name}": tensor.contiguous()
+        for i, rows in enumerate(book.groups.values())
+        for name, tensor in rows._asdict().items()
+    }
+    raw = save_tensors(tensors)
+    digest = hashlib.sha256(raw).hexdigest()
+    file = FILES.replace("*", digest[:16])
+    write_atomically(place / file, raw)
+    return {"file": file, "sha256": digest, "labels": list(book.labels), "groups": list(book.groups)}
+
+
+def remove_old(run: RunFolder) -> None:
+    """Files that the description does not name: they may hold what was to be forgotten."""
+    named = (run.description.get("learned_rows") or {}).get("file")
+    for path in run.path.glob(FILES):
+        if path.name != named:
+            path.unlink(missing_ok=True)
+
+
+# --- a later table ------------------------------------------------------------------------------------------
+
+
+def learn(
+    run: RunFolder,
+    learner: Learner,
+    table: Path,
+    *,
+    again: bool,
+    skip_known: bool,
+    commit: Commit | None,
+    say: Say,
+) -> list[Arrival]:
+    """Learns the rows of a table that are new, group by group; each is committed at once. commit: None, if
+    it is only to be told what would be learned."""
+    if not learner.tasks:
+        raise TaskError("the learner has forgotten all tasks, and with them how columns are read: run anew")
+    encoding = learner.record(learner.tasks[0]).encoding
+    assert encoding is not None, "a run over a table"
+    book = read_book(run, learner)
+    columns = run.description.get("columns")
+    groups, source = rows_by_group(table, encoding, book.labels, columns)
+    note_alike(groups, learner.tasks)
+    fresh = groups
+    if not again:
+        lessons = book.lessons
+        fresh = new_rows(lessons, groups, source, skip_known)
+        note_renamed(lessons, fresh, source)
+    arrivals, stream = [], table.name.split(".")[0]
+    for i, (group, rows) in enumerate(groups.items()):
+        seen = len(rows[1]) - len(fresh[group][1])
+        known = group in learner.tasks
+        if not len(fresh[group][1]):
+            arrivals.append(Arrival(group, known, 0, seen))
+            continue
+        later = book.with_rows(group, fresh[group], run.seed)
+        try:
+            labels = labels_of(learner.record(group)) if known else later.classes(group)
+            task = later.task(group, encoding, labels, stream)
+            if not known:
+                learner.check(task)
+        except TaskError as error:
+            note(f"{source}: {group!r} is left out: {str(error).removeprefix(f'task {group!r}: ')}")
+            continue
+        before = _scores(learner, task, later, len(fresh[group][1])) if known else {}
+        arrivals.append(Arrival(group, known, len(fresh[group][1]), seen, before))
+        if commit is None:
+            continue
+        say(f"learning {group} ({i + 1} of {len(groups)})")
+        if known:
+            learner.update(task)
+        else:
+            learner.learn(task)
+        book = later
+        rows_now = list(_arrival_rows(learner, arrivals[-1], stream))
+        commit(arrivals[-1:], rows_now, {"learned_rows": write_book(run.path, book)})
+    return arrivals
+
+
+def _scores(learner: Learner, task: Task, book: Book, count: int) -> dict[str, float]:
+    """How its new rows, the last ones, are answered as yet."""
+    x, y, *_ = book.groups[task.name]
+    if book.labels:
+        y = book.numbered(y, labels_of(task), task.name)
+    new = replace(task, test=Split(x[-count:], y[-count:]))
+    scores = (*SCORES, *FURTHER)
+    return {row["metric"]: row["value"] for row in learner.evaluate(new) if row["metric"] in scores}
+
+
+def _arrival_rows(learner: Learner, arrival: Arrival, stream: str) -> Iterator[Row]:
+    """For the record."""
+    settings = learner.settings
+    about: dict[str, Any] = {
+        "stream": stream, "method": settings.method, "seed": settings.seed, "trained": arrival.group,
+        "epoch": settings.most_epochs, "stage": ARRIVAL, "evaluated": arrival.group, "split": "new",
+        "component": None, "depth": None,
+    }  # fmt: skip
+    for metric, value in (arrival.before | {"samples": float(arrival.rows)}).items():
+        row = about | {"metric": metric, "value": value}
+        yield Row(**{name: row[name] for name in COLUMNS})  # type: ignore[typeddict-item]

@@ -1,0 +1,163 @@
+"""Runs over tables with deep methods, over the years."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import piaget
+from piaget.cli import main
+from piaget.lab import deep_tables
+from piaget.lab.folder import RunFolder
+from tests.commands import said, words
+from tests.small import held_out_of, labels_of, validation_of
+from tests.tables import visits
+
+
+def january(folder, target="ill", more="--epochs 4 --structure soft-ordering", **options):
+    path = folder / "january.csv"
+    visits(**options).drop(columns={"ill": "stay", "stay": "ill"}[target]).to_csv(path, index=False)
+    return words(f"run --group site --target {target} --quiet {more} --table", path)
+
+
+def later(folder, groups, rows=30, seed=1, target="ill", name="february.csv"):
+    path = folder / name
+    table = visits(groups, rows, seed=seed).drop(columns={"ill": "stay", "stay": "ill"}[target])
+    table.to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize("target", ["ill", "stay"])
+def test_a_story_of_months(tmp_path, capsys, target):
+    """January is learned, February brings new groups and new rows; predictions, and a group to forget."""
+    out = tmp_path / "sites"
+    run = said(capsys, *january(tmp_path, target, groups=range(5)), "--out", out)
+    assert run.code == 0, run.err
+    february = later(tmp_path, [1, 2, 8], target=target)
+    dry = said(capsys, "learn", out, february, "--dry-run")
+    assert (dry.code, "would know (nothing was kept) 6 groups" in dry.out) == (0, True), dry.err
+    assert not list((out / "seed-0").glob(deep_tables.FILES))
+    learned = said(capsys, "learn", out, february)
+    assert learned.code == 0, learned.err
+    assert "site 1  updated with 30 rows; these were answered with" in learned.out
+    assert "site 8  new, 30 rows\n" in learned.out
+    assert "1 new group, 2 updated, 90 new rows" in learned.out
+    assert "learning site 1 (1 of 3)" in learned.err
+    again = said(capsys, "learn", out, february)
+    assert (again.code, "Nothing new" in again.out) == (0, True)
+
+    (tmp_path / "january.csv").unlink()  # its rows are kept by now
+    march = later(tmp_path, [1, 8, 9], seed=2, target=target, name="march.csv")
+    learned = said(capsys, "learn", out, march, "--json")
+    assert learned.code == 0, learned.err
+    told = {one["group"]: (one["known"], one["rows"]) for one in json.loads(learned.out)["groups"]}
+    assert told == {"site 1": (True, 30), "site 8": (True, 30), "site 9": (False, 30)}
+    place = RunFolder(out / "seed-0")
+    book = deep_tables.read_book(place, piaget.Learner.load(place.saved_learner()))
+    assert [len(book.groups[f"site {i}"].y) for i in (0, 1, 8)] == [60, 120, 60]
+    assert [int(book.groups["site 1"].batch.max())] == [2]
+
+    asked = said(capsys, "predict", out, march, "--out", tmp_path / "p.csv")
+    assert asked.code == 0, asked.err
+    forgotten = said(capsys, "forget", out, "site 8")
+    assert (forgotten.code, "stays in the components" in forgotten.out) == (0, True)
+    learner = piaget.Learner.load(out / "seed-0" / "learner")
+    assert "site 8" not in learner.tasks
+    place = RunFolder(out / "seed-0")
+    assert "site 8" not in deep_tables.read_book(place, learner).groups
+    assert len(list(place.path.glob(deep_tables.FILES))) == 1
+    assert [row["evaluated"] for row in place.rows() if row["metric"] == "samples"] == [
+        "site 1", "site 2", "site 8", "site 1", "site 8", "site 9",
+    ]  # fmt: skip
+    assert said(capsys, "report", out).code == 0
+
+
+def test_rows_keep_their_part(tmp_path, capsys):
+    """What was trained on is never validated on, and the other way round."""
+    out = tmp_path / "out"
+    assert said(capsys, *january(tmp_path, groups=range(4)), "--out", out).code == 0
+    run = RunFolder(out / "seed-0")
+    learner = piaget.Learner.load(run.saved_learner())
+    book = deep_tables.read_book(run, learner)
+    stream = piaget.streams.from_table(
+        tmp_path / "january.csv", group="site", target="ill", stratified=True, seed=0
+    )
+    for task in stream:
+        checked = validation_of(task)
+        x, y, validation, _ = book.groups[task.name]
+        assert torch.equal(x[: len(task.train)], task.train.x.float())
+        assert not validation[: len(task.train)].any()
+        there = slice(len(task.train), len(task.train) + len(checked))
+        assert torch.equal(x[there], checked.x.float())
+        assert validation[there].all()
+        assert 0 < validation[there.stop :].sum() < len(held_out_of(task))  # those for tests are shared out
+        labels = [book.labels[i] for i in y[: len(task.train)]]
+        assert labels == [labels_of(task)[i] for i in task.train.y]
+    new = torch.zeros(8, x.shape[1]), torch.tensor([0, 1] * 4)
+    more = book.with_rows("site 0", new, seed=0).groups["site 0"]
+    assert torch.equal(more.validation[:-8], book.groups["site 0"].validation)
+    assert int(more.validation[-8:].sum()) == 2  # one of each class
+
+
+def test_what_cannot_be_learned_is_said(tmp_path, capsys):
+    out = tmp_path / "out"
+    table = visits(range(4)).drop(columns="stay")
+    table.loc[table.index[:5], "ill"] = "perhaps"  # a class that site 0 alone has
+    table.to_csv(tmp_path / "january.csv", index=False)
+    arguments = words("run --group site --target ill --quiet --epochs 2 --table", tmp_path / "january.csv")
+    assert said(capsys, *arguments, "--out", out).code == 0
+    new = visits([1, 7], 20, seed=2).drop(columns="stay")
+    new.loc[new["site"] == "site 7", "ill"] = "yes"
+    new.loc[0, "ill"] = "perhaps"
+    new.to_csv(tmp_path / "february.csv", index=False)
+    told = said(capsys, "learn", out, tmp_path / "february.csv")
+    assert told.code == 0
+    assert "'site 1' is left out: class 'perhaps' is new in this group" in told.err
+    assert "'site 7' is left out" in told.err
+    assert "Nothing" in told.out or "0 new groups" in told.out
+    (tmp_path / "january.csv").write_text((tmp_path / "january.csv").read_text().replace("red", "green"))
+    told = said(capsys, "learn", out, later(tmp_path, [2], 20, seed=3))
+    assert told.code == 2
+    assert "the first table is needed once more, as it was" in told.err
+
+
+def test_other_runs_learn_no_table(tmp_path, capsys):
+    out = tmp_path / "out"
+    run = words("run digits --seeds 1 --quiet --epochs 2 --width 4 --option tasks=4")
+    assert said(capsys, *run, "--out", out).code == 0
+    wrong = said(capsys, "learn", out, later(tmp_path, [1]))
+    assert (wrong.code, "is a run over digits; expected one over a table" in wrong.err) == (2, True), (
+        wrong.err
+    )
+
+
+def test_damaged_rows_are_noticed(tmp_path, capsys):
+    out = tmp_path / "out"
+    assert said(capsys, *january(tmp_path, groups=range(4)), "--out", out).code == 0
+    assert said(capsys, "learn", out, later(tmp_path, [1])).code == 0
+    (path,) = (out / "seed-0").glob(deep_tables.FILES)
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    wrong = said(capsys, "learn", out, later(tmp_path, [2], seed=4))
+    assert (wrong.code, "is not the file that was written there" in wrong.err) == (2, True)
+
+
+@pytest.mark.parametrize("change", ["learn", "forget"])
+def test_killed_at_every_change_of_a_file(tmp_path, change):
+    """The same command again ends with the same bytes: nothing is lost, nothing learned twice."""
+    more = "--epochs 2 --width 4 --structure soft-ordering"
+    arguments = [*january(tmp_path, groups=range(4), rows=25, more=more), "--out", str(tmp_path / "out")]
+    assert main(arguments) == 0
+    if change == "forget":
+        assert main(["learn", str(tmp_path / "out"), str(later(tmp_path, [3], 20))]) == 0
+    what = [str(later(tmp_path, [2, 12], 20))] if change == "learn" else ["site 3", "site 1"]
+    command = [sys.executable, "-m", "tests.killing", str(tmp_path / "out" / "seed-0"), change, "{}", *what]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    alone, *killed = json.loads(done.stdout)
+    assert len(killed) > 8
+    for moment, found in enumerate(killed):
+        assert found == alone, moment
