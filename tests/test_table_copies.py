@@ -175,7 +175,7 @@ def test_a_table_with_other_digits_is_noted(target, rows):
 def note_of(learner, table):
     """Notes of what would be learned."""
     groups, source = rows_by_group(table, learner.encoding(), learner.labels)
-    note_copies(learner, new_rows(learner, groups, source), source)
+    note_copies(learner, new_rows(learner.lessons, groups, source), source)
 
 
 @pytest.mark.parametrize("seed", range(4))
