@@ -103,6 +103,20 @@ def test_rows_keep_their_part(tmp_path, capsys):
     assert int(more.validation[-8:].sum()) == 2  # one of each class
 
 
+def test_test_rows_that_the_user_chose_stay_test_rows(tmp_path, capsys):
+    table = visits(range(4)).drop(columns="stay")
+    table["part"] = ["train", "train", "validation", "test"] * 60
+    table.to_csv(tmp_path / "january.csv", index=False)
+    out = tmp_path / "out"
+    run = words(
+        "run --group site --target ill --split part --quiet --epochs 2 --table", tmp_path / "january.csv"
+    )
+    assert said(capsys, *run, "--out", out).code == 0
+    place = RunFolder(out / "seed-0")
+    book = deep_tables.read_book(place, piaget.Learner.load(place.saved_learner()))
+    assert [len(rows.y) for rows in book.groups.values()] == [45] * 4
+
+
 def test_what_cannot_be_learned_is_said(tmp_path, capsys):
     out = tmp_path / "out"
     table = visits(range(4)).drop(columns="stay")

@@ -21,6 +21,12 @@ def is_prior(configuration: Configuration) -> bool:
     return bool(configuration["structure"] == PRIOR[0])
 
 
+def learns_held_out(configuration: Configuration) -> bool:
+    """Are a table's test rows learned, too, once all is scored? Not if the user said which are for what."""
+    table = configuration["table"]
+    return table is not None and not table.get("split") and table.get("train_size") is None
+
+
 def _check_prior(method: tuple[str | None, ...], given: list[str]) -> None:
     for name, value, own in zip(METHOD, method, PRIOR, strict=True):
         if value not in (None, own):

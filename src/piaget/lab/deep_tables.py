@@ -29,6 +29,7 @@ from piaget.errors import DataError, LoadError, TaskError, note
 from piaget.files import write_atomically
 from piaget.knowledge.common import Rows, labels_of
 from piaget.knowledge.prior_storage import Lessons
+from piaget.lab.configuration import learns_held_out
 from piaget.lab.folder import RunFolder
 from piaget.lab.making import make_stream
 from piaget.lab.parts import NOTHING
@@ -162,12 +163,14 @@ def _first_book(run: RunFolder, learner: Learner) -> Book:
             f"networks go on learning with all rows of their group, so that the first table is needed once "
             f"more, as it was: {table}. {error}"
         ) from error
-    labels = tuple(dict.fromkeys(label for task in known for label in labels_of(task)))
-    return _book_of(known, labels, run.seed)
+    if not learns_held_out(configuration):
+        known = [replace(task, test=None) for task in known]
+    return _book_of(known, run.seed)
 
 
-def _book_of(tasks: Sequence[Task], labels: tuple[Label, ...], seed: int) -> Book:
+def _book_of(tasks: Sequence[Task], seed: int) -> Book:
     """All rows of tasks. Those that they were tested with are trained on, too, or become validation rows."""
+    labels = tuple(dict.fromkeys(label for task in tasks for label in labels_of(task)))
     groups = {}
     for task in tasks:
         numbers = torch.tensor([labels.index(label) for label in labels_of(task)] or [0])

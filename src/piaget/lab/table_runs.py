@@ -21,7 +21,7 @@ from piaget.data.tasks import Stream
 from piaget.errors import DataError, DataNote, SettingError
 from piaget.files import write_json
 from piaget.lab import folder
-from piaget.lab.configuration import Configuration
+from piaget.lab.configuration import Configuration, learns_held_out
 from piaget.lab.folder import DONE, has_ended, seed_folders
 from piaget.lab.locks import only_one
 from piaget.lab.making import make_stream
@@ -120,7 +120,7 @@ def _train(place: Path, configuration: Configuration, seed: int, stream: Stream,
     say("comparing with simple models")
     rows += decision_rows(learner, tasks)
     summary = summary_of(learner, tasks, rows)
-    held = _held_out(configuration, stream)
+    held = isinstance(stream, TableStream) and learns_held_out(configuration)
     if held:
         say("learning the rows that were held out, too")
         with warnings.catch_warnings():
@@ -138,11 +138,3 @@ def _class_weight(configuration: Configuration, labels: Sequence[Label] | None) 
     weight = from_text(configuration["settings"].get("class_weight"), labels or ())
     check_classes(weight, labels or ())
     return weight
-
-
-def _held_out(configuration: Configuration, stream: Stream) -> bool:
-    """Are test rows to be learned, too, when all is scored? Not if the user said which are for what."""
-    table = configuration["table"]
-    if table is None or not isinstance(stream, TableStream):
-        return False
-    return not table.get("split") and table.get("train_size") is None
