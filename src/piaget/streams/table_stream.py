@@ -118,10 +118,7 @@ def from_table(
     >>> stream.encoding.inputs
     ['age']
     """
-    texts = {"group": group, "target": target, "split": split, "kind": kind, "name": name}
-    for what, text in texts.items():
-        if not isinstance(text, str | None):
-            raise SettingError(f"{what}={shown(text)}; expected a text")
+    _check_texts(group=group, target=target, split=split, kind=kind, name=name)
     if not isinstance(encoding, Encoding | None):
         raise SettingError(f"encoding={shown(encoding)}; expected learner.encoding(task), or stream.encoding")
     group = group or (encoding.group if encoding else None)
@@ -131,26 +128,10 @@ def from_table(
     categorical, ignore = _names("categorical", categorical), _names("ignore", ignore)
     if encoding is not None and (categorical or ignore):
         raise SettingError("categorical and ignore are for a new encoding; the one given says what to do")
-    seed = check_seed(seed)
     if not isinstance(on_unusable, str) or on_unusable not in ("skip", "keep", "error"):
         raise SettingError(f"on_unusable={shown(on_unusable)}; expected 'skip', 'keep' or 'error'")
-    fractions = check_fractions(fractions)
-    frame, source = read_table(table, [group, *categorical, *(encoding.categories if encoding else ())])
-    named = [group, target, *([split] if split else []), *categorical, *ignore]
-    _check_columns(source, list(frame.columns), named)
-    if encoding is None:
-        categorical += [c for c in declared_categories(frame) if c not in {*named, *categorical}]
-    as_texts_only = categorical if encoding is None else encoding.categories
-    for column in (group, *as_texts_only):
-        if column in frame.columns:
-            check_cells(column, frame[column])
-    frame = without_missing(frame, source, [group, target], table)
-    frame = frame.assign(
-        **{c: tidied(c, frame[c]) for c in frame if c not in {group, split, *as_texts_only, *ignore}}
-    )
-    if is_dates(frame[target]):
-        raise DataError(f"column {target!r} holds dates; expected classes or numbers as a target")
-    frame = frame.assign(**{target: _whole(frame[target])})
+    seed, fractions = check_seed(seed), check_fractions(fractions)
+    frame, source, categories = _read(table, group, target, split, categorical, ignore, encoding)
     kind = _kind(kind or (encoding.kind if encoding else None), target, frame[target])
     y = as_numbers(target, frame[target]) if kind == "regression" else frame[target].to_numpy(object)
     parts = parts_of(frame[split]) if split else None
@@ -179,7 +160,7 @@ def from_table(
     if encoding is None:
         train = np.concatenate([g.train for g in groups.values()])
         scaling = standardized(f"column {target!r}", y[train]) if kind == "regression" else Scaling()
-        fitted = fit_columns(frame.iloc[train], columns, set(categorical))
+        fitted = fit_columns(frame.iloc[train], columns, categories)
         encoding = Encoding(fitted, group, target, kind, scaling)
         numbers = [column.name for column in fitted if column.levels is None]
         note_identifiers(numbers, frame)
@@ -191,6 +172,42 @@ def from_table(
         tasks = [tasks[i] for i in np.random.default_rng(seed).permutation(len(tasks))]
     labels = None if kind == "regression" else classes_of(y)[1]
     return TableStream(stream, seed, encoding, tasks, skipped, labels, frame.columns, partial)
+
+
+def _check_texts(**texts: Any) -> None:
+    for what, text in texts.items():
+        if not isinstance(text, str | None):
+            raise SettingError(f"{what}={shown(text)}; expected a text")
+
+
+def _read(
+    table: Any,
+    group: str,
+    target: str,
+    split: str | None,
+    categorical: list[str],
+    ignore: list[str],
+    encoding: Encoding | None,
+) -> tuple[Any, str, set[str]]:
+    """The table, with values tidied and without rows that lack a group or a target; what to call it; and
+    which columns of a new encoding are categories whatever they hold."""
+    frame, source = read_table(table, [group, *categorical, *(encoding.categories if encoding else ())])
+    named = [group, target, *([split] if split else []), *categorical, *ignore]
+    _check_columns(source, list(frame.columns), named)
+    if encoding is None:
+        declared = [c for c in declared_categories(frame) if c not in named]
+        categorical = [*categorical, *declared]
+    as_texts_only = categorical if encoding is None else encoding.categories
+    for column in (group, *as_texts_only):
+        if column in frame.columns:
+            check_cells(column, frame[column])
+    frame = without_missing(frame, source, [group, target], table)
+    frame = frame.assign(
+        **{c: tidied(c, frame[c]) for c in frame if c not in {group, split, *as_texts_only, *ignore}}
+    )
+    if is_dates(frame[target]):
+        raise DataError(f"column {target!r} holds dates; expected classes or numbers as a target")
+    return frame.assign(**{target: _whole(frame[target])}), source, set(categorical)
 
 
 def _whole(values: Any) -> Any:
