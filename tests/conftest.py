@@ -37,7 +37,10 @@ def pytest_configure(config: pytest.Config) -> None:
 # Files whose tests share something that is not to be started twice, or that would get into each other's way:
 # with several workers, each of these is given to a single one, before all others. (Other tests are given out
 # one by one. The marker xdist_group, which would do the same, is not heeded by pytest 9.2 with xdist 3.8.)
-TOGETHER = ("test_ray.py", "test_page.py", "test_page_explorer.py", "test_page_look.py", "test_table_page.py")
+TOGETHER = (
+    *("test_ray.py", "test_page.py", "test_page_explorer.py", "test_page_look.py", "test_table_page.py"),
+    "test_table_bends.py",
+)
 
 
 @pytest.hookimpl(optionalhook=True)

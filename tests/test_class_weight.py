@@ -194,7 +194,7 @@ def test_one_metric_only(stream, learner):
     only = learner.evaluate(stream[0], metric="recall", by_class=True)
     assert {row["metric"] for row in only} <= {f"recall of {label}" for label in learner.labels}
     assert len(only) > 1
-    with pytest.raises(SettingError, match="metric=rmse: expected loss, accuracy for a multiclass target"):
+    with pytest.raises(SettingError, match="metric=rmse: expected loss, accuracy, auc for a multiclass"):
         learner.evaluate(stream, metric="rmse")
 
 
@@ -228,7 +228,7 @@ def test_the_command_line(tmp_path, capsys):
     assert (tmp_path / "page" / "tables" / "classes.csv").is_file()
     (data,) = report_data(read([tmp_path / "out"]).runs, [], title="t", command="c")["runs"]
     assert [one["weight"] for one in data["classes"]] == [1.0, 6.0, 1.0]
-    loss, accuracy = data["metrics"]
+    loss, accuracy, _ = data["metrics"]
     assert "log-loss" in str(loss["verdict"])
     assert str(accuracy["verdict"]).startswith("no verdict, since classes have weights")
     assert "weight x probability" in accuracy["words"]

@@ -14,6 +14,7 @@ import pytest
 import piaget
 from piaget.cli import main
 from piaget.errors import DataError, DataNote, UnknownTaskError
+from piaget.files import write_json
 from piaget.lab import folder as run_folder, table_lives
 from piaget.lab.folder import RunFolder
 from piaget.lab.locks import only_one
@@ -127,6 +128,39 @@ def test_a_score_of_another_kind_is_refused_before_anything_is_learned(tmp_path,
     assert not (tmp_path / "out").exists()
 
 
+def test_auc_of_three_classes(tmp_path, capsys):
+    """Of each class against all others, in the mean of those that a group has; a run of an older version,
+    which had none, is still shown."""
+    made, out = visits(range(8), 60, seed=1).drop(columns="ill"), tmp_path / "out"
+    made["length"] = np.select([made["stay"] < 8, made["stay"] < 12], ["short", "middle"], "long")
+    made.drop(columns="stay").to_csv(tmp_path / "table.csv", index=False)
+    flags = words("run --target length --group site --table", tmp_path / "table.csv", "--out", out)
+    run = said(capsys, *flags, "--metric", "auc")
+    assert run.code == 0, run.err
+    assert run.out.split("\n")[0].split()[-3:] == ["log-loss", "accuracy", "AUC"]
+    assert ": AUC 0." in run.out
+    assert "Worst by AUC" in run.out
+    rows = [row for row in RunFolder(out / "seed-0").rows() if row["metric"] == "auc"]
+    assert {row["evaluated"] for row in rows} == set(made["site"])
+    path = out / "seed-0" / "summary.json"
+    summary = json.loads(path.read_text())
+    assert summary["metric"] == "loss"
+    assert summary["means"]["auc"]["mean"]["majority"] == 0.5
+    mean = summary["means"]["auc"]["mean"]["piaget"]
+    assert mean == pytest.approx(np.mean([row["value"] for row in rows]))
+    stream = from_table(made.drop(columns="stay"), target="length", group="site")
+    told = piaget.PriorLearner.load(out / "seed-0" / "learner").evaluate(stream, "train", metric="auc")
+    assert {row["metric"] for row in told} == {"auc"}
+    del summary["sha256"], summary["means"]["auc"]
+    for group in summary["groups"]:
+        del group["auc"]
+    write_json(path, summary)
+    shown = said(capsys, *flags, "--metric", "auc")
+    assert shown.code == 0, shown.err
+    assert "The run has no AUC, since an older version of piaget made it; so by log-loss:" in shown.out
+    assert said(capsys, *flags).code == said(capsys, "report", out, "--quiet").code == 0
+
+
 def test_a_score_that_no_group_has(tmp_path, capsys):
     """Groups of 10 rows have 2 for the test: too few for R2."""
     table = tmp_path / "table.csv"
@@ -191,7 +225,7 @@ def test_wrong_input_is_refused_and_changes_nothing(place, capsys, tmp_path):
         (["predict", out, new, "--out", tmp_path / "p.csv", "--threshold", 3], "threshold=3.0; expected"),
         (
             [*january(tmp_path), "--out", out, "--metric", "f1"],
-            "--metric f1: expected auc (two classes), loss",
+            "--metric f1: expected auc, loss",
         ),
         (
             [*january(tmp_path), "--out", tmp_path / "o", "--adaptation", "er", "--structure", "prior"],

@@ -9,8 +9,8 @@ import torch
 
 from piaget import prior
 from piaget.prior import bending
-from piaget.prior.bending import KNOTS, Bend, bumps_over, knots_of
-from piaget.prior.features import Bumps
+from piaget.prior.bending import KNOTS, bumps_over, knots_of
+from piaget.prior.features import Bend, Bumps
 from piaget.prior.many import learn_many
 from tests.test_prior import close, learned, made
 

@@ -112,6 +112,14 @@ def test_scores_are_scikit_learns():
     assert found["auc"] == pytest.approx(roc_auc_score(y, p[:, 1]))
     assert found["loss"] == pytest.approx(log_loss(y, p))
     assert "auc" not in class_scores(torch.as_tensor(p), torch.zeros(50, dtype=torch.int64))
+    p, y = rng.dirichlet(np.ones(3), 50), rng.integers(0, 3, 50)
+    found = class_scores(torch.as_tensor(p), torch.as_tensor(y))
+    assert found["auc"] == pytest.approx(roc_auc_score(y, p, multi_class="ovr"))
+    p, y = p[y > 0], y[y > 0]  # without rows of the first class
+    areas = [roc_auc_score(y == c, p[:, c]) for c in (1, 2)]
+    found = class_scores(torch.as_tensor(p), torch.as_tensor(y))
+    assert found["auc"] == pytest.approx(np.mean(areas))
+    assert "auc" not in class_scores(torch.as_tensor(p), torch.ones(len(y), dtype=torch.int64))
     a, b = torch.as_tensor(rng.normal(size=50)), torch.as_tensor(rng.normal(size=50))
     assert value_scores(a, b)["r2"] == pytest.approx(r2_score(b, a))
     assert "r2" not in value_scores(a, torch.ones(50))

@@ -35,7 +35,8 @@ class PriorAnswers:
         common, known = self._state.common, self._state.known
         if common is None or known is None:
             return f"<{type(self).__name__}: no task yet>"
-        tasks, k = len(known.tasks), self.components
+        asked = self._settled is not None and self._settled[0] is known
+        tasks, k = len(known.tasks), shared_by(self.known if asked else known)
         told = f"{tasks} task{'s' * (tasks != 1)}, {common.kind}, {known.rows:,} rows"
         return f"<{type(self).__name__}: {told}, {k} component{'s' * (k != 1)}>"
 
@@ -78,9 +79,8 @@ class PriorAnswers:
 
     @property
     def components(self) -> int:
-        """How many directions tasks share."""
-        known = self._state.known
-        return 0 if known is None or known.scales is None else known.scales.k
+        """How many directions tasks share, in what answers."""
+        return shared_by(self.known) if self.tasks else 0
 
     @property
     def labels(self) -> tuple[Label, ...]:
@@ -123,7 +123,8 @@ class PriorAnswers:
 
     def structures(self) -> dict[str, Tensor]:
         """Where each task lies along the directions that tasks share: {task: (components, outputs)}."""
-        return {name: psi.mT.clone() for name, psi in self.known.coordinates().items()} if self.tasks else {}
+        places = self.known.answering.coordinates() if self.tasks else {}
+        return {name: psi.mT.clone() for name, psi in places.items()}
 
     def answers(self, x: Any, task: str | None) -> Answers:
         """For inputs x (n, *shape) or rows of a table. None, or a task that is not known: by what tasks
@@ -231,8 +232,7 @@ class PriorAnswers:
                 scores = said.scores(y) | (named_scores(said, y, self.labels) if by_class else {})
                 for metric, value in scores.items():
                     rows.append(self.row(last, stage, metric, value, task.name, split, task.stream))
-        assert known.scales is not None
-        rows.append(self.row(last, stage, "components", float(known.scales.k)))
+        rows.append(self.row(last, stage, "components", float(shared_by(known))))
         return rows
 
     def row(self, trained: str, stage: str, metric: str, value: float, *about: str) -> Row:
@@ -246,6 +246,12 @@ class PriorAnswers:
         what = {"evaluated": evaluated, "split": split, "metric": metric, "value": value}
         row: Any = {"stream": stream, "method": PRIOR_METHOD, "component": None, "depth": None} | when | what
         return Row(**{name: row[name] for name in COLUMNS})  # type: ignore[typeddict-item]
+
+
+def shared_by(known: prior.Knowledge) -> int:
+    """How many directions tasks share, in what answers."""
+    scales = known.answering.scales
+    return 0 if scales is None else scales.k
 
 
 def named_scores(said: Answers, y: Tensor, labels: Sequence[Label]) -> dict[str, float]:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from piaget.data.class_weight import check_class_weight, check_classes
-from piaget.data.tasks import Stream, Task
+from piaget.data.tasks import Stream, Task, all_validated
 from piaget.errors import SettingError, TaskError
 from piaget.knowledge.common import Label, labels_of
 from piaget.learner import Learner
 from piaget.method.choices import SETTINGS, adaptation_of, unknown_setting
-from piaget.paper.defaults import OWN_DATA, algorithm_of, settings_of, structure_of
+from piaget.paper.defaults import algorithm_of, own_data, settings_of, structure_of
 from piaget.prior_learner import PriorLearner
 from piaget.streams.catalog import STREAMS
 from piaget.streams.table_stream import TableStream
@@ -45,18 +45,11 @@ def suited(stream: Stream, settings: dict[str, Any]) -> Learner | PriorLearner:
     adaptation = settings.get("adaptation") or adaptation_of(algorithm)
     method = {"structure": structure, "adaptation": adaptation, "algorithm": algorithm}
     usual = settings_of(name or "", str(structure), str(adaptation), str(algorithm), settings)
-    batches = structure != "linear"  # whose epochs are single steps
-    if name is None and batches and all(stream[i].validation is not None for i in range(len(stream))):
-        usual = {key: value for key, value in OWN_DATA.items() if not clashes(key, settings)}
+    if name is None and all_validated(stream):
+        usual |= own_data(structure, settings)
     begun = settings.get("components_from") is not None
     initial = {} if begun else {"initial_tasks": min(4, len(stream))}
     return Learner(**initial | usual | settings | method)
-
-
-def clashes(setting: str, chosen: Any) -> bool:
-    """Has somebody chosen otherwise?"""
-    others = {"weight_decay": ("weight_decay", "optimizer"), "calibration": ("calibration",)}
-    return any(name in chosen for name in others.get(setting, ("stop", "patience", "schedule", "epochs")))
 
 
 def paper_name(stream: Stream) -> str | None:

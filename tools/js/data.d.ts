@@ -246,6 +246,21 @@ interface ArrivalData {
   scores: Record<string, number | null>;
   fit: string;
 }
+interface BendLinesData {
+  subject: string;
+  lines: ((number)[])[];
+}
+interface BendData {
+  words: string;
+  title: string;
+  axis: string;
+  drawn: string;
+  places: (number)[];
+  groups: (string)[];
+  unlike: (number)[];
+  curves: (BendLinesData)[];
+  note: string;
+}
 interface OwnRunData {
   name: string;
   folder: string;
@@ -269,6 +284,7 @@ interface OwnRunData {
   coverage: (CoverageData)[];
   map: MapData | null;
   no_map: string;
+  bends: (BendData)[];
   columns: (ColumnData)[];
   moved: (MovedData)[];
   unit: string;

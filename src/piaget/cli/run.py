@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from piaget.cli import tables
@@ -16,6 +17,7 @@ from piaget.lab.configuration import configure, is_prior
 from piaget.lab.parts import Trusted
 from piaget.lab.progress import duration
 from piaget.method.choices import SETTINGS
+from piaget.paper.defaults import own_data
 from piaget.scoring.rows import (
     FURTHER,
     MAJORITY,
@@ -73,6 +75,7 @@ def _run(options: argparse.Namespace) -> int:
     options.out = options.out or Path("results/run")
     table = _table(options)
     settings = {name: getattr(options, name, None) for name in SETTINGS}
+    chosen = {name: value for name, value in settings.items() if value is not None} | options.fields
     configuration = configure(
         stream=options.stream,
         table=table,
@@ -81,10 +84,11 @@ def _run(options: argparse.Namespace) -> int:
         adaptation=options.adaptation,
         algorithm=options.algorithm,
         every=options.every,
-        settings={name: value for name, value in settings.items() if value is not None} | options.fields,
+        settings=chosen,
         class_weight=options.class_weight,
     )
-    return go(configuration, options.seeds or [0], options, code)
+    own = {} if table is None else own_data(configuration["structure"], chosen)
+    return go(configuration, options.seeds or [0], options, code, own)
 
 
 def _table(options: argparse.Namespace) -> dict[str, Any] | None:
@@ -107,22 +111,29 @@ def _table(options: argparse.Namespace) -> dict[str, Any] | None:
 
 
 def go(
-    configuration: dict[str, Any], seeds: Sequence[int], options: argparse.Namespace, code: Trusted
+    configuration: dict[str, Any],
+    seeds: Sequence[int],
+    options: argparse.Namespace,
+    code: Trusted,
+    own: Mapping[str, Any] = MappingProxyType({}),
 ) -> int:
-    """Trains, or goes on with, the runs of a configuration, and shows their scores."""
+    """Trains, or goes on with, the runs of a configuration, and shows their scores. own: settings that suit
+    the user's own data, for deep methods."""
     if is_prior(configuration):
         return tables.go(configuration, seeds, options, code)
     import torch
 
     from piaget.lab.folder import diverged
-    from piaget.lab.making import make
+    from piaget.lab.making import make_streams
     from piaget.lab.memory import keep_memory
+    from piaget.lab.own_settings import suit_own_data
     from piaget.lab.progress import Standing
     from piaget.lab.runs import run
 
     keep_memory()
     torch.set_num_threads(1)  # more are slower: the matrices are small
-    learners, streams = make(configuration, seeds, options.data_dir, code)
+    streams = make_streams(configuration, seeds, options.data_dir, code)
+    configuration, learners = suit_own_data(configuration, own, streams, seeds, options.out, code)
     with view(options) as shown:
 
         def tell(standing: Standing) -> None:

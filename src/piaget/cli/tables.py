@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 WORST = 3  # groups that are named
 # What scores need that not every group has.
-NEEDS = {"auc": "test rows of both classes", "r2": f"{R2_ROWS} test rows that differ"}
+NEEDS = {"auc": "test rows of different classes", "r2": f"{R2_ROWS} test rows that differ"}
 
 
 def go(
@@ -85,9 +85,8 @@ def show(seeds: Sequence[int], options: argparse.Namespace) -> int:
 def _print(run: RunFolder, rows: Sequence[Row], summary: dict[str, Any], metric: str, each: bool) -> None:
     from piaget.scoring.answer_scores import Bin, chance_error
 
-    metrics = [
-        name for name in CHOICES[summary["kind"]] if summary["means"][name]["mean"]["piaget"] is not None
-    ]
+    means = {name: of["mean"] for name, of in summary["means"].items()}  # an older version may have fewer
+    metrics = [name for name in CHOICES[summary["kind"]] if means.get(name, {}).get("piaget") is not None]
     groups, names = summary["groups"], summary["simple"] | {"piaget": "piaget"}
     if not metrics:
         _print_unscored(groups)
@@ -95,14 +94,16 @@ def _print(run: RunFolder, rows: Sequence[Row], summary: dict[str, Any], metric:
     width = max(map(len, names.values()))
     _print_heads(groups, metrics, width)
     for model, name in names.items():
-        means = [summary["means"][one]["mean"].get(model) for one in metrics]
-        print(f"{name:<{width}}" + "".join(_number(value) for value in means))
+        print(f"{name:<{width}}" + "".join(_number(means[one].get(model)) for one in metrics))
     weights = {one["label"]: one["weight"] for one in summary.get("classes") or ()}
     if set(weights.values()) - {1.0}:
         told = ", ".join(f"{label} {weight:.3g}" for label, weight in weights.items())
         print(f"Cost of an error, by true class: {told}. All models answer by it; accuracy is not weighted.")
     if metric not in metrics:
-        print(f"No group has {NAMES[metric]}, which needs {NEEDS[metric]}; so by {NAMES[metrics[0]]}:")
+        why = f"No group has {NAMES[metric]}, which needs {NEEDS[metric]}"
+        if metric not in means:
+            why = f"The run has no {NAMES[metric]}, since an older version of piaget made it"
+        print(f"{why}; so by {NAMES[metrics[0]]}:")
         metric = metrics[0]
     if each:
         _print_each(groups, metric, summary)

@@ -233,3 +233,8 @@ def standardized(name: str, y: np.ndarray, divisor: float = 1.0) -> Scaling:
     if not np.isfinite([mean, spread]).all():
         raise TaskError(f"{name}: target values up to {np.abs(y).max():g} are too large to compute with")
     return Scaling(divisor, mean, spread or 1.0)
+
+
+def all_validated(stream: Stream) -> bool:
+    """Have all tasks validation rows?"""
+    return all(stream[i].validation is not None for i in range(len(stream)))

@@ -144,7 +144,7 @@ def columns(table: Sequence[Line], names: Sequence[str] = COLUMNS) -> list[str]:
 
 
 def with_further(table: Sequence[Line]) -> list[Line]:
-    """The lines that a second table is about, with FURTHER_COLUMNS: those with binary tasks."""
+    """The lines that a second table is about, with FURTHER_COLUMNS: those with an AUC."""
     return [line for line in table if "auc" in line.further]
 
 

@@ -28,7 +28,14 @@ def make(
     configuration: Configuration, seeds: Sequence[int], data_dir: DataDir, trusted: Trusted = NOTHING
 ) -> tuple[list[Learner], list[Stream]]:
     """The learners and streams of a cohort; raises an error if a task could not be learned."""
-    streams = [make_stream(configuration, seed, data_dir, trusted) for seed in seeds]
+    streams = make_streams(configuration, seeds, data_dir, trusted)
+    return learners_for(streams, configuration, seeds, trusted), streams
+
+
+def learners_for(
+    streams: Sequence[Stream], configuration: Configuration, seeds: Sequence[int], trusted: Trusted = NOTHING
+) -> list[Learner]:
+    """The learners of streams, one each; raises an error if a task could not be learned."""
     learners = make_learners(configuration, seeds, len(streams[0]), trusted)
     initial = learners[0].settings.initial_tasks
     if initial > len(streams[0]):
@@ -36,7 +43,7 @@ def make(
             f"initial_tasks={initial}, but the stream has {len(streams[0])} tasks; expected no more"
         )
     _check_stream(learners[0], streams[0])
-    return learners, streams
+    return learners
 
 
 def _check_stream(learner: Learner, tasks: Stream) -> None:
@@ -49,6 +56,13 @@ def _check_stream(learner: Learner, tasks: Stream) -> None:
 
 
 # --- streams ------------------------------------------------------------------------------------------
+
+
+def make_streams(
+    configuration: Configuration, seeds: Sequence[int], data_dir: DataDir, trusted: Trusted = NOTHING
+) -> list[Stream]:
+    """The stream of each seed."""
+    return [make_stream(configuration, seed, data_dir, trusted) for seed in seeds]
 
 
 def make_stream(

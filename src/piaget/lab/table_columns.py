@@ -1,4 +1,5 @@
-"""How much whole answers depend on each column, trees included: by rows whose values are exchanged."""
+"""What columns do: to whole answers, trees and bends included, by rows whose values are exchanged; and as far
+as that is linear, by weights."""
 
 from __future__ import annotations
 
@@ -8,9 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from piaget import prior
 from piaget.prior_learner import PriorLearner
 
 GROUPS, ROWS = 50, 20  # that are asked about, at most: groups, and rows of each
+LINE_ROWS = 5_000  # that a line is drawn through, at most
 SMALLEST = 1e-6  # probability whose log-odds are counted
 
 
@@ -23,11 +26,11 @@ def moved_by(learner: PriorLearner) -> list[dict[str, Any]]:
     if known.correction is None and known.bent is None:
         return []
     rows = {task: _spaced(record.x.double(), ROWS) for task, record in known.records.items()}
-    tasks = _spaced_names([task for task, x in rows.items() if len(x)])
+    tasks = spaced_names([task for task, x in rows.items() if len(x)], GROUPS)
     x = torch.cat([rows[task] for task in tasks])
     order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))
     sizes = [len(rows[task]) for task in tasks]
-    columns = _columns(learner, x.shape[1])
+    columns = inputs_of_columns(learner, x.shape[1])
     squares = torch.zeros(len(columns), dtype=torch.float64)
     for task, own, other in zip(tasks, x.split(sizes), x[order].split(sizes), strict=True):
         changed = own.repeat(len(columns), 1, 1)  # (columns, n, inputs)
@@ -40,7 +43,21 @@ def moved_by(learner: PriorLearner) -> list[dict[str, Any]]:
     return [{"column": name, "moves": value} for name, value in zip(columns, moved, strict=True)]
 
 
-def _columns(learner: PriorLearner, inputs: int) -> dict[str, slice]:
+def straight_weights(known: prior.Knowledge) -> Tensor:
+    """Weights of standardised inputs: (T, outputs, inputs). Where tasks bend, those of the line that comes
+    nearest to what a task's weights say, over rows of all tasks that are kept."""
+    if known.bent is None:
+        return known.posteriors.mean[..., 1:]
+    bumps, bent = known.bent
+    x = _spaced(torch.cat([record.x.double() for record in known.records.values()]), LINE_ROWS)
+    here, there, n = known.standard_frame, bent.standard_frame, x.shape[1]
+    own, bending = bent.posteriors.mean[..., 1:].split([n, len(bumps.column)], -1)
+    shapes = there.features(bumps.beside(x))[:, 1 + n :]
+    line = torch.linalg.lstsq(here.features(x), shapes, driver="gelsd").solution[1:]  # (inputs, B)
+    return (own * here.scale / there.scale[:n] + bending @ line.mT) * there.unit / here.unit
+
+
+def inputs_of_columns(learner: PriorLearner, inputs: int) -> dict[str, slice]:
     """The inputs of each column."""
     encoding = learner.encoding()
     if encoding is None:
@@ -68,5 +85,6 @@ def _spaced(x: Tensor, most: int) -> Tensor:
     return x[:: max(1, math.ceil(len(x) / most))]
 
 
-def _spaced_names(names: list[str]) -> list[str]:
-    return names[:: max(1, math.ceil(len(names) / GROUPS))]
+def spaced_names(names: list[str], most: int) -> list[str]:
+    """At most so many, evenly spaced."""
+    return names[:: max(1, math.ceil(len(names) / most))]

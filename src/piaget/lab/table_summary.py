@@ -11,7 +11,7 @@ import torch
 from piaget import prior
 from piaget.data.encoding import Encoding
 from piaget.data.tasks import Task
-from piaget.lab.table_columns import moved_by
+from piaget.lab.table_columns import moved_by, straight_weights
 from piaget.prior.labels import contrasts
 from piaget.prior_answers import named_scores
 from piaget.prior_learner import LEARNED, PriorLearner
@@ -157,9 +157,9 @@ def _group(learner: PriorLearner, task: Task, rows: Sequence[Row], metrics: Sequ
 
 def columns_of(learner: PriorLearner) -> list[dict[str, Any]]:
     """How much each input moves the answer, for a change of it by its spread: in common, and how much groups
-    differ. (Without what trees add: see `moved_by`.)"""
+    differ. (Without what trees add, and as far as it is linear: see `moved_by`.)"""
     known = learner.known
-    weights = contrasts(known.form.outputs).mT @ known.posteriors.mean[..., 1:]  # (T, K, inputs)
+    weights = contrasts(known.form.outputs).mT @ straight_weights(known)  # (T, K, inputs)
     names, weights = _effects(weights, learner.encoding())
     common = weights.mean(0).square().mean(0).sqrt()
     signed = weights.mean((0, 1)) if weights.shape[1] == 1 else common

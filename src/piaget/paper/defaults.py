@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from piaget.method.choices import STAGED, STORING
@@ -38,13 +38,18 @@ PAPER: dict[str, dict[str, Any]] = {
     "split-cifar100": COLOURS | ONE_BY_ONE,
 }
 # Not the paper's: of deep methods on a user's own data, which may be little. (Patience of 10 epochs was worse
-# than none: docs/tables.md.)
+# than none: docs/own-data.md.)
 OWN_DATA: dict[str, Any] = {
     "stop": "patience",
     "patience": 40,
     "weight_decay": 0.01,
     "calibration": "temperature",
 }
+# The paper's, instead of these.
+PAPERS: dict[str, Any] = {"stop": "never", "weight_decay": 0.0, "calibration": "none"}
+# Whoever chooses one of these has chosen otherwise; of the other settings: when to stop.
+INSTEAD = {"weight_decay": ("weight_decay", "optimizer"), "calibration": ("calibration",)}
+STOPPING = ("stop", "patience", "schedule", "epochs")
 SIZES = ("width", "channels", "padding", "dropout")  # numbers of components, each of some kinds only
 
 
@@ -79,3 +84,13 @@ def settings_of(
     if chosen.get("components_from") is not None:  # a library says what its components are
         drop.update(("components", *(size for size in SIZES if size != "dropout")))
     return {name: value for name, value in settings.items() if name not in drop}
+
+
+def own_data(structure: Any, chosen: Iterable[str]) -> dict[str, Any]:
+    """What suits a user's own data, of which all tasks have validation rows, beside what was chosen: names of
+    settings, or of fields such as "optimizer.momentum". Linear structures, whose epochs are single steps,
+    have nothing of it."""
+    names = {name.partition(".")[0] for name in chosen}
+    if structure == "linear":
+        return {}
+    return {name: value for name, value in OWN_DATA.items() if names.isdisjoint(INSTEAD.get(name, STOPPING))}

@@ -21,7 +21,7 @@ from piaget.prior.adapting import anew, standard_all
 from piaget.prior.boosting import FOLDS, SURE, ClassLoss
 from piaget.prior.correcting import Corrected, corrected, folds_of, moderated, spread_of
 from piaget.prior.evidence import first_scales
-from piaget.prior.features import Bumps, frame_of
+from piaget.prior.features import Bend, Bumps, frame_of
 from piaget.prior.knowledge import USUAL, Bent, Knowledge, Structure
 from piaget.prior.records import record_of
 
@@ -53,13 +53,6 @@ def correct(known: Knowledge, bends: bool = True) -> Knowledge:
     if not _surely_better(_between(bent.known, now.known, said), now, slice(None)):
         return now.known
     return replace(now.known, bent=Bent(bumps, bent.known))
-
-
-class Bend(NamedTuple):
-    """Along which input tasks bend: in what they say (None), or in how much another input counts."""
-
-    column: int
-    other: int | None
 
 
 def bumps_over(x: np.ndarray, bends: Sequence[Bend]) -> Bumps:

@@ -62,6 +62,13 @@ def _unit(spread: Tensor, mean: Tensor) -> Tensor:
     return torch.where(spread > 1e-14 * mean.abs(), spread, size)
 
 
+class Bend(NamedTuple):
+    """Along which input tasks bend: in what they say (None), or in how much another input counts."""
+
+    column: int
+    other: int | None
+
+
 class Bumps(NamedTuple):
     """Triangles over some inputs, B in all, each 1 at its middle and 0 from its sides on; some of them times
     another input. Weights of them bend, piece by piece, what is said along an input, or how much another one
@@ -74,6 +81,12 @@ class Bumps(NamedTuple):
     other: Tensor  # (B,) int64: an input o that it is multiplied by, as slope o + start
     slope: Tensor  # (B,); 0: by none
     start: Tensor  # (B,)
+
+    @property
+    def bends(self) -> list[Bend]:
+        """Of each of the B bumps, what it bends."""
+        parts = zip(self.column.tolist(), self.other.tolist(), self.slope.tolist(), strict=True)
+        return [Bend(column, other if slope else None) for column, other, slope in parts]
 
     def beside(self, x: Tensor) -> Tensor:
         """Inputs (n, inputs), and the triangles beside them: (n, inputs + B), in 64 bits."""

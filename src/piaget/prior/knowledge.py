@@ -121,6 +121,11 @@ class Knowledge:
     bent: Bent | None = None  # what answers instead, where tasks have bends of their own
 
     @property
+    def answering(self) -> Knowledge:
+        """What answers: this, or the same tasks with bends of their own."""
+        return self if self.bent is None else self.bent.known
+
+    @property
     def tasks(self) -> list[str]:
         """Names, in the order in which they came."""
         return list(self.records)

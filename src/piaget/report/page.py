@@ -33,7 +33,7 @@ SCRIPTS = [
         *("sliders", "network", "explorer", "sections"),
     )
 ]
-OWN_SCRIPTS = ["table_page/run", "table_page/figures", "table_page/map", "table_page/sections"]
+OWN_SCRIPTS = [f"table_page/{name}" for name in ("run", "figures", "map", "bends", "sections")]
 
 
 def page(report: ReportData) -> str:

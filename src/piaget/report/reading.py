@@ -23,8 +23,9 @@ from piaget.lab.collection import (
     data_mark,
     read_collection,
 )
-from piaget.lab.configuration import configure
+from piaget.lab.configuration import configure, is_prior
 from piaget.lab.folder import DIVERGED, RunFolder, runs_below
+from piaget.paper.defaults import PAPERS, own_data
 from piaget.paper.names import ALGORITHMS, BASES, trials
 from piaget.paper.results import reported
 from piaget.scoring.rows import COLUMNS, OLD_COLUMNS, upgrade
@@ -196,10 +197,18 @@ class ReportedRun:
             words += [f"--{name}", str(chosen[name])] if chosen.get(name) else []
         for name, value in chosen["options"].items():
             words += ["--option", f"{name}={value}"]
-        for name, value in chosen["settings"].items():
+        for name, value in {**self._papers, **chosen["settings"]}.items():
             words += ["--set", f"{name}={value}"]
         words += ["--seeds", str(self.seed), "--out", "again"]
         return shlex.join(words)
+
+    @property
+    def _papers(self) -> dict[str, Any]:
+        """Settings of the paper that a new run over a table would not have, unless they are given."""
+        chosen = self.configuration
+        if chosen.get("table") is None or is_prior(chosen):
+            return {}
+        return {name: PAPERS[name] for name in own_data(chosen["structure"], ["epochs", *chosen["settings"]])}
 
     def _source(self) -> list[str]:
         """The stream, or the table with its columns."""

@@ -120,6 +120,27 @@ class ArrivalData(TypedDict):
     fit: str  # of a new group: is it typical of the others, or unusual?
 
 
+class BendLinesData(TypedDict):
+    """What groups are answered along a column. `subject`: a class, where there are more than two."""
+
+    subject: str
+    lines: list[list[float]]  # of each group, at each place
+
+
+class BendData(TypedDict):
+    """A column along which groups bend, each in its own way."""
+
+    words: str  # a sentence
+    title: str
+    axis: str  # what places are
+    drawn: str  # what lines are of
+    places: list[float]
+    groups: list[str]
+    unlike: list[int]  # some of these, which differ
+    curves: list[BendLinesData]
+    note: str  # what is left out; empty: nothing
+
+
 class OwnRunData(TypedDict):
     """A run over a table."""
 
@@ -145,6 +166,7 @@ class OwnRunData(TypedDict):
     coverage: list[CoverageData]
     map: MapData | None
     no_map: str  # why there is none, in a sentence; empty: there is, or nothing is known of the learner
+    bends: list[BendData]
     columns: list[ColumnData]
     moved: list[MovedData]  # by columns, where trees correct the answers; none, if weights tell all
     unit: str  # of what columns do

@@ -20,6 +20,7 @@ from piaget.lab.table_summary import LEVEL, columns_of
 from piaget.prior_learner import PriorLearner
 from piaget.report import table_data as data
 from piaget.report.reading import ReportedRun
+from piaget.report.table_bends import bending_columns, bends_of
 from piaget.report.table_map import map_of, why_no_map
 from piaget.report.table_scores import EXACT, class_of, finite, group_of, means_over, metrics_of, models_of
 from piaget.report.wording import today
@@ -97,8 +98,8 @@ def describe(run: ReportedRun) -> data.OwnRunData:
     labels = [str(label) for label in found["labels"]]
     positive = labels[1] if found["kind"] == "binary" else ""
     metrics = metrics_of(found, rows)
-    groups = [group_of(group, metrics) for group in found["groups"] if group["group"] not in gone]
-    target = str(table.get("target") or "the target")
+    groups = [group_of(one, metrics) for one in found["groups"] if one["group"] not in gone]
+    target, group = str(table.get("target") or "the target"), str(table.get("group") or "group")
     drawn = None if learner is None else map_of(learner, target)
     place = shlex.quote(str(run.folder))
     return data.OwnRunData(
@@ -108,7 +109,7 @@ def describe(run: ReportedRun) -> data.OwnRunData:
         predict=f"piaget predict {place} NEW.csv --out predictions.csv",
         kind=found["kind"],
         target=target,
-        group=str(table.get("group") or "group"),
+        group=group,
         positive=positive,
         simplest="mean" if found["kind"] == "regression" else "majority",
         tested=_tested(found),
@@ -124,10 +125,11 @@ def describe(run: ReportedRun) -> data.OwnRunData:
         coverage=_coverage(found, rows),
         map=drawn,
         no_map="" if learner is None or drawn is not None else why_no_map(learner),
+        bends=[] if learner is None else bends_of(learner, target, group),
         columns=_columns(found if learner is None else {"columns": columns_of(learner)}),
         moved=_moved(found.get("moved") or [] if learner is None else moved_by(learner)),
         unit=UNITS[found["kind"]].format(f"{target}={positive}" if positive else target),
-        trees=learner is not None and learner.known.correction is not None,
+        trees=learner is not None and learner.known.answering.correction is not None,
         arrivals=_arrivals(rows, metrics, gone),
     )
 
@@ -164,6 +166,7 @@ def _facts(run: ReportedRun, found: Mapping[str, Any], learner: PriorLearner | N
     ]
     if learner is not None:
         facts.append(("shared components", str(learner.components)))
+        facts.append(("groups bend along", ", ".join(bending_columns(learner))))
         if len(learner.tasks) != len(found["groups"]):
             facts.append(("groups known now", f"{len(learner.tasks):,}"))
     return [(name, text) for name, text in facts if text]

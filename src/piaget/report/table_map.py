@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
 from piaget.prior_learner import PriorLearner
 from piaget.report.table_data import DirectionData, MapData
+from piaget.report.table_inputs import NUMBER, inputs_of
 
 DIRECTIONS, LEAST = 4, 0.02  # that are told, at most; the share of all differences from which on
 LEAST_GROUPS = 3
 NOTICED = 1e-3  # from which on, as a deviation of weights among groups, a difference is one
 NEAR = 3  # groups that are named as like another
-LEVEL, NUMBER, CATEGORY = "level", "number", "category"  # what a weight is of
+LEVEL = "level"  # what a weight is of, if it is not of an input
 NAMED, CLEAR = 4, 0.35  # inputs that a direction is told by, at most; compared with its strongest one
 
 
 def map_of(learner: PriorLearner, target: str) -> MapData | None:
     """target: what a regression's values are called. None: groups share nothing in which they differ, or
     there are too few of them."""
-    known = learner.known
+    known = learner.known.answering
     if learner.components == 0 or len(known.tasks) < LEAST_GROUPS:
         return None
     psi = torch.stack(list(known.coordinates().values()))  # (T, C, k)
@@ -36,12 +39,13 @@ def map_of(learner: PriorLearner, target: str) -> MapData | None:
     strongest = right.abs().argmax(1, keepdim=True)
     sign = right.gather(1, strongest)[:, 0].sign()
     places, loadings = left * size * sign, right * sign[:, None]
-    subjects = _subjects(learner, target)
+    weights, subjects = _weights(learner), subjects_of(learner, target)
+    is_class = bool(learner.labels)
     return MapData(
         groups=list(known.tasks),
         places=[[round(value, 4) for value in place] for place in places[:, kept].tolist()],
         near=_near(known.tasks, shared),
-        directions=[_direction(shares[i].item(), loadings[i], learner, subjects) for i in kept],
+        directions=[_direction(shares[i].item(), loadings[i], weights, subjects, is_class) for i in kept],
     )
 
 
@@ -63,39 +67,78 @@ def _near(tasks: list[str], shared: Tensor) -> list[list[str]]:
     return [[tasks[i] for i in row] for row in order.tolist()]
 
 
-def _subjects(learner: PriorLearner, target: str) -> list[str]:
+def subjects_of(learner: PriorLearner, target: str) -> list[str]:
     """What each output (C of them) is about."""
     labels = [str(label) for label in learner.labels]
     return labels[1:] if len(labels) == 2 else labels or [target]
 
 
-def _direction(share: float, loadings: Tensor, learner: PriorLearner, subjects: list[str]) -> DirectionData:
-    """loadings: (C d,), the weights of the direction."""
-    d = loadings.numel() // len(subjects)
-    inputs, kinds, others = _inputs(learner, d)
+class Weight(NamedTuple):
+    """What a weight is of."""
+
+    kind: str
+    name: str = ""  # of the input, unless it is the level
+    opposite: str = ""  # of a category with two values, the input of the other one
+    along: str = ""  # a column along which the group bends: the weight counts near a place there
+    place: str = ""
+
+
+def _direction(
+    share: float, loadings: Tensor, weights: list[Weight], subjects: list[str], is_class: bool
+) -> DirectionData:
+    """loadings: (C d,), the weights of the direction. That a category points to a class, and the other one
+    of two away from it, is said once; and so is what is said of several inputs, or of several places."""
+    d = len(weights)
     values, order = loadings.abs().sort(descending=True, stable=True)
-    alike: dict[tuple[str, bool, str], list[str]] = {}  # what is said of several inputs is said once
+    alike: dict[_Saying, list[int]] = {}
     for i in order[values >= CLEAR * values[0]][:NAMED].tolist():
-        subject, more = subjects[i // d], bool(loadings[i] > 0)
-        if others[i % d] not in alike.get((subject, not more, CATEGORY), ()):
-            alike.setdefault((subject, more, kinds[i % d]), []).append(inputs[i % d])
-    words = [_told(*key, names, bool(learner.labels)) for key, names in alike.items()]
+        one, subject, more = weights[i % d], subjects[i // d], bool(loadings[i] > 0)
+        said = _Saying(subject, more, one.kind, one.along, one.name if one.along else "")
+        against = alike.get(said._replace(more=not more), ())
+        if not one.opposite or one.opposite not in [weights[other].name for other in against]:
+            alike.setdefault(said, []).append(i % d)
+    words = [
+        # Places are in order; inputs are told with the strongest first.
+        _words(said, [weights[i] for i in (sorted(numbers) if said.along else numbers)], is_class)
+        for said, numbers in alike.items()
+    ]
     return DirectionData(share=round(share, 4), words=words)
 
 
-def _inputs(learner: PriorLearner, d: int) -> tuple[list[str], list[str], list[str]]:
-    """Of each weight: the input that it is of, its kind, and of a category with two values, the other one:
-    that the one points to a class and the other away from it is said once."""
-    inputs, kinds, others = [""], [LEVEL], [""]
-    encoding = learner.encoding()
-    for column in encoding.columns if encoding is not None else ():
-        n = 1 if column.levels is None else len(column.levels)
-        inputs += column.inputs
-        kinds += [NUMBER if column.levels is None else CATEGORY] * n + [CATEGORY] * (len(column.inputs) - n)
-        others += column.inputs[1::-1] if n == 2 else [""] * n
-        others += [""] * (len(column.inputs) - n)
-    more = range(len(inputs) - 1, d - 1)  # of a learner without columns
-    return inputs + [f"input {i}" for i in more], kinds + [NUMBER for _ in more], others + ["" for _ in more]
+class _Saying(NamedTuple):
+    """What is said alike of several weights."""
+
+    subject: str
+    more: bool
+    kind: str
+    along: str
+    name: str  # of the input, if it is said of places
+
+
+def _words(said: _Saying, weights: list[Weight], is_class: bool) -> str:
+    names = [one.name for one in weights]
+    if not said.along:
+        return _told(said.subject, said.more, said.kind, names, is_class)
+    places = _listed([one.place for one in weights])
+    what = _told(said.subject, said.more, said.kind, names[:1], is_class)
+    return f"{what} where {said.along} is near {places}"
+
+
+def _weights(learner: PriorLearner) -> list[Weight]:
+    """Of all that answers: the level, inputs, and bumps over them."""
+    known = learner.known
+    inputs = inputs_of(learner, len(known.standard_frame.center))
+    weights = [Weight(LEVEL), *(Weight(one.kind, one.name, one.opposite) for one in inputs)]
+    if known.bent is not None:
+        bumps = known.bent.bumps
+        for (column, other), middle in zip(bumps.bends, bumps.middle.tolist(), strict=True):
+            what = Weight(LEVEL) if other is None else weights[1 + other]._replace(opposite="")
+            weights.append(what._replace(along=inputs[column].name, place=inputs[column].told(middle)))
+    return weights
+
+
+def _listed(words: list[str]) -> str:
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
 def _told(subject: str, more: bool, kind: str, names: list[str], is_class: bool) -> str:
@@ -103,7 +146,7 @@ def _told(subject: str, more: bool, kind: str, names: list[str], is_class: bool)
     if kind == LEVEL:
         now = ("more frequent" if more else "rarer") if is_class else ("higher" if more else "lower")
         return f"{subject} is {now}"
-    one, listed = len(names) == 1, " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    one, listed = len(names) == 1, _listed(names)
     if is_class:
         what = f"higher {listed}" if kind == NUMBER else listed
         return f"{what} {'points' if one else 'point'} {'more' if more else 'less'} towards {subject}"

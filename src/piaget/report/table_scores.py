@@ -18,6 +18,11 @@ WORDS = {
     "rmse": "the root of the mean squared error, in units of the target",
     "r2": "the share of the target's variance within a group that is explained; 0: no better than its mean",
 }
+# Where there are three classes or more.
+MULTICLASS_WORDS = {
+    "auc": "the share of pairs of rows, one of a class and one of another, that are put in the right order "
+    "by the probability of the class; the mean over classes of which a group has test rows; 0.5 is chance",
+}
 # Where classes have weights.
 WEIGHTED_WORDS = {
     "accuracy": "the share of rows that are answered with their true class; the answer is the class with the "
@@ -34,13 +39,15 @@ def metrics_of(found: Mapping[str, Any], rows: Sequence[Row]) -> list[data.Metri
     keys = [key for key in found["means"] if key in WORDS and _means(found, key).get("piaget") is not None]
     keys.sort(key=lambda key: key != found["metric"])
     weighted = any(one.get("weight") != 1 for one in found.get("classes") or ())
+    words = WORDS | (MULTICLASS_WORDS if found["kind"] == "multiclass" else {})
+    words |= WEIGHTED_WORDS if weighted else {}
     return [
         data.MetricData(
             key=key,
             name=NAMES[key],
             digits=_digits(key, _means(found, key).values()),
             higher_is_better=key not in LOWER_IS_BETTER,
-            words=(WORDS | WEIGHTED_WORDS if weighted else WORDS)[key],
+            words=words[key],
             groups=sum(finite(_of(group, key).get("piaget")) is not None for group in found["groups"]),
             best=best_simple(key, simple_scores(rows, key)),
             verdict=f"{NO_VERDICT}." if weighted and key == "accuracy" else is_it_worth_it(rows, key),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,13 +22,21 @@ BINS = 10
 
 
 def class_scores(p: Tensor, y: Tensor, weights: Tensor | None = None) -> dict[str, float]:
-    """Of probabilities (n, classes) and class numbers (n,). AUC: of two classes, if both occur.
+    """Of probabilities (n, classes) and class numbers (n,). AUC: where rows are of more than one class.
     weights: of classes, (classes,), by which a class is answered: accuracy depends on them."""
     right = p[torch.arange(len(y)), y].double().clamp(min=SMALLEST)
     said = chosen(p, weights)
     scores = {"accuracy": float((said == y).double().mean()), "loss": float(-right.log().mean())}
-    area = auc(p[:, 1].double(), y) if p.shape[1] == 2 else None
+    area = auc(p[:, 1].double(), y) if p.shape[1] == 2 else mean_auc(p, y)
     return scores if area is None else scores | {"auc": area}
+
+
+def mean_auc(p: Tensor, y: Tensor) -> float | None:
+    """Each class against all others, in the mean over classes that some rows are of and some are not. None:
+    there is no such class."""
+    areas = [auc(p[:, c].double(), (y == c).long()) for c in range(p.shape[1])]
+    known = [area for area in areas if area is not None]
+    return statistics.fmean(known) if known else None
 
 
 class ClassScores(NamedTuple):

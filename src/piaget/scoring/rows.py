@@ -49,7 +49,8 @@ PRIOR_METHOD = "prior/evidence/dynamic"
 # The score of a task: how good its predictions are. What is said of performance is said of these.
 SCORES = ("accuracy", "rmse")
 # Further scores of classification tasks, and what tables call them. AUC is the area under the ROC curve of a
-# binary task; there is no row where the data has one class only.
+# binary task; there is no row where the data has one class only. Of three classes or more, only prior
+# learners and what they are compared with have it: each class against all others, in the mean.
 FURTHER = {"auc": "AUC", "loss": "log-loss"}
 LOWER_IS_BETTER = ("rmse", "loss", "calibration error")
 R2_ROWS = 6  # of fewer, R2 is not given: with so many, chance lets it have a mean and a deviation

@@ -18,7 +18,7 @@ LEVEL = 0.95  # of Student's distribution, which asks for more of them where gro
 NAMES = {"auc": "AUC", "loss": "log-loss", "rmse": "RMSE", "r2": "R2", "accuracy": "accuracy"}
 CHOICES = {
     "binary": ("auc", "loss", "accuracy"),
-    "multiclass": ("loss", "accuracy"),
+    "multiclass": ("loss", "accuracy", "auc"),
     "regression": ("rmse", "r2"),
 }
 Scores = Mapping[str, float]  # of groups
@@ -30,7 +30,7 @@ def check_metric(
     """Raises an error if it is no score of tasks of this kind (None: of any)."""
     known = (*(CHOICES[kind] if kind is not None else NAMES), *more)
     if metric is not None and metric not in known:
-        choices = "auc (two classes), loss or accuracy for classes; rmse or r2 for numbers"
+        choices = "auc, loss or accuracy for classes; rmse or r2 for numbers"
         if kind is not None:
             choices = f"{', '.join(dict.fromkeys(known))} for a {kind} target"
         raise SettingError(f"{what}{metric}: expected {choices}")

@@ -155,13 +155,13 @@ function mapSection(map) {
     })));
 }
 
-/** Where trees correct the answers, weights do not tell all that columns do. */
+/** Where trees correct the answers, or groups bend, weights do not tell all that columns do. */
 function movedFigure() {
   return figure({
     id: "moved", title: "How much answers depend on a column",
     caption: `How far answers move if the values of a column are exchanged among rows at random, those of all other columns staying: the ${run.unit}, ` +
       "as a change by a standard deviation would make it. These are whole answers, with what boosted trees add where effects are not " +
-      "linear; they say how much a column matters, not in which direction. Of at most 1,000 rows that were learned.",
+      `linear${run.bends.length ? ", and with bends" : ""}; they say how much a column matters, not in which direction. Of at most 1,000 rows that were learned.`,
     beside: true, draw: drawMoved,
   });
 }
@@ -169,6 +169,7 @@ function movedFigure() {
 function columnsSection() {
   const trees = run.trees ? " What boosted trees add where effects are not linear is not in it: a column that matters only together " +
     "with another, or bends the answer up and down, may seem to do nothing here." : "";
+  const bends = run.bends.length ? " Where groups bend, it is that of the line that comes nearest." : "";
   const shown = run.kind === "multiclass"
     ? " The full bar is the mean of all groups, the hollow one how much groups differ. Both are sizes, of all classes together: they do not " +
       "say which class the column points to."
@@ -177,7 +178,7 @@ function columnsSection() {
   return section("columns", "Which columns matter?", ...(run.moved.length ? [movedFigure()] : []), figure({
     id: "effects", title: run.moved.length ? "What a change of a column does, as far as that is linear" : "What a change of a column does",
     caption: `The ${run.unit}, if a number changes by its standard deviation, or a category comes in place of the others (of two values: from the first ` +
-      `to the second), all else being equal.${shown}${trees}`,
+      `to the second), all else being equal.${shown}${bends}${trees}`,
     beside: true, draw: drawColumns,
   }));
 }
@@ -203,6 +204,7 @@ function wordsSection() {
     paragraph(`Piaget predicts ${run.target} for each ${run.group}, one model a group; but groups learn from each other. A group's ` +
       "weights are what all groups have in common, plus what some share (the components), plus a rest of its own. How much there is of " +
       "each is estimated from all groups, so a group with few rows leans on the others, and one with many stands on its own. " +
+      run.bends.map(({ words }) => `${words} `).join("") +
       (run.trees ? "Boosted trees correct what is not linear. " : "") +
       "Scores come from rows that were held out; after scoring, these were learned, too, unless you chose them yourself."),
     ...(simple.length
@@ -225,6 +227,7 @@ function content() {
     ...(run.classes.length ? [classesSection()] : []),
     ...(run.bins.length || run.coverage.length ? [trustSection()] : []),
     ...(run.map ? [mapSection(run.map)] : run.no_map ? [section("map", MAP, paragraph(run.no_map))] : []),
+    ...(run.bends.length ? [bendsSection()] : []),
     ...(run.columns.length ? [columnsSection()] : []),
     ...(run.arrivals.length ? [laterSection()] : []),
     wordsSection(),
@@ -232,7 +235,7 @@ function content() {
 }
 
 // The questions are too long for the bar: of all of them, a phone would show two.
-const SHORT = { groups: "Groups", classes: "Classes", trust: "Trust", map: "Map", columns: "Columns", later: "Later", words: "Method" };
+const SHORT = { groups: "Groups", classes: "Classes", trust: "Trust", map: "Map", bends: "Bends", columns: "Columns", later: "Later", words: "Method" };
 
 const runs = chooser("run", "Run");
 const sections = content();
