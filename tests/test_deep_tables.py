@@ -175,3 +175,25 @@ def test_killed_at_every_change_of_a_file(tmp_path, change):
     assert len(killed) > 8
     for moment, found in enumerate(killed):
         assert found == alone, moment
+
+
+def test_the_command_of_the_run_again_after_forgetting(tmp_path, capsys):
+    """It is done, and says so; a report still reads it, also when all groups are forgotten."""
+    run = [*january(tmp_path, groups=range(4), more="--epochs 2 --width 4 --structure soft-ordering")]
+    run += ["--out", str(tmp_path / "out")]
+    assert said(capsys, *run).code == 0
+    for groups in (["site 1"], ["site 0", "site 2", "site 3"]):
+        assert said(capsys, "forget", tmp_path / "out", *groups).code == 0
+        again = said(capsys, *run)
+        assert again.code == 0, again.err
+    reported = said(capsys, "report", tmp_path / "out")
+    assert (reported.code, "they were forgotten" in reported.err) == (0, True), reported.err
+
+
+def test_a_new_column_is_noted(tmp_path, capsys):
+    out = tmp_path / "out"
+    assert said(capsys, *january(tmp_path, groups=range(4)), "--out", out).code == 0
+    table = visits([1], 20, seed=1).drop(columns="stay").assign(mood="fine")
+    table.to_csv(tmp_path / "february.csv", index=False)
+    learned = said(capsys, "learn", out, tmp_path / "february.csv", "--dry-run")
+    assert "columns that were not there before are not used: 'mood'" in learned.err
