@@ -197,3 +197,52 @@ def test_a_new_column_is_noted(tmp_path, capsys):
     table.to_csv(tmp_path / "february.csv", index=False)
     learned = said(capsys, "learn", out, tmp_path / "february.csv", "--dry-run")
     assert "columns that were not there before are not used: 'mood'" in learned.err
+
+
+def test_copies_of_rows_keep_their_part(tmp_path, capsys):
+    """Also if all rows are to count again: what was trained on tells nothing as a validation row."""
+    out = tmp_path / "out"
+    assert said(capsys, *january(tmp_path, groups=range(4)), "--out", out).code == 0
+    place = RunFolder(out / "seed-0")
+    first = deep_tables.read_book(place, piaget.Learner.load(place.saved_learner()))
+    assert said(capsys, "learn", out, tmp_path / "january.csv", "--again").code == 0
+    place = RunFolder(out / "seed-0")
+    book = deep_tables.read_book(place, piaget.Learner.load(place.saved_learner()))
+    for group, rows in book.groups.items():
+        assert len(rows.y) == 2 * len(first.groups[group].y) == 120
+        parts = [
+            {tuple(row) for row in rows.x[rows.validation == part].tolist()} for part in (False, True)
+        ]
+        assert not parts[0] & parts[1]
+    alike = torch.zeros(40, 2), torch.tensor([0, 1] * 20)  # by chance: these are other cases
+    often = deep_tables.Book((0, 1), {}).with_rows("a", alike, 0).with_rows("a", alike, 0).groups["a"]
+    assert often.validation[:40].sum() == often.validation[40:].sum() == 10
+
+
+def test_the_first_table_may_lack_what_was_forgotten(tmp_path, capsys):
+    """Its rows of other groups are read as they were, though columns would be scaled otherwise now. Classes
+    are those of the whole table, also of groups that could not be learned."""
+    table = visits(range(5)).drop(columns="stay")
+    table.loc[table["site"] == "site 4", "ill"] = "perhaps"
+    path, out = tmp_path / "january.csv", tmp_path / "out"
+    table.to_csv(path, index=False)
+    run = words("run --group site --target ill --quiet --epochs 2 --width 4 --ignore bmi --table", path)
+    assert said(capsys, *run, "--structure", "soft-ordering", "--out", out).code == 0
+    place = RunFolder(out / "seed-0")
+    before = deep_tables.read_book(place, piaget.Learner.load(place.saved_learner()))
+    assert before.labels == ("no", "perhaps", "yes")
+    assert said(capsys, "forget", out, "site 1").code == 0
+    table[table["site"] != "site 1"].to_csv(path, index=False)
+    new = visits([2, 4, 6], 20, seed=2).drop(columns="stay")
+    new["ill"] = new["ill"].where(new["site"] != "site 4", new["ill"].replace("no", "perhaps"))
+    new.to_csv(tmp_path / "february.csv", index=False)
+    learned = said(capsys, "learn", out, tmp_path / "february.csv")
+    assert learned.code == 0, learned.err
+    assert "cannot be a task" not in learned.err  # that was said when the table was read
+    place = RunFolder(out / "seed-0")
+    learner = piaget.Learner.load(place.saved_learner())
+    book = deep_tables.read_book(place, learner)
+    assert torch.equal(book.groups["site 0"].x, before.groups["site 0"].x)
+    assert torch.equal(book.groups["site 0"].validation, before.groups["site 0"].validation)
+    assert learner.record("site 4").labels == ("perhaps", "yes")
+    assert learner.tasks == ["site 0", "site 2", "site 3", "site 4", "site 6"]
