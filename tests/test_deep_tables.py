@@ -130,9 +130,13 @@ def test_what_cannot_be_learned_is_said(tmp_path, capsys):
     new.to_csv(tmp_path / "february.csv", index=False)
     told = said(capsys, "learn", out, tmp_path / "february.csv")
     assert told.code == 0
-    assert "'site 1' is left out: class 'perhaps' is new in this group" in told.err
-    assert "'site 7' is left out" in told.err
-    assert "Nothing" in told.out or "0 new groups" in told.out
+    assert "site 1  left out: class 'perhaps' is new in this group" in told.out
+    assert "site 7  left out: " in told.out
+    assert "0 new groups, 0 updated, 2 left out, 0 new rows" in told.out
+    plain = json.loads(said(capsys, "learn", out, tmp_path / "february.csv", "--json").out)["groups"]
+    assert [(one["group"], one["rows"], bool(one["left_out"])) for one in plain] == [
+        ("site 1", 0, True), ("site 7", 0, True),
+    ]  # fmt: skip
     (tmp_path / "january.csv").write_text((tmp_path / "january.csv").read_text().replace("red", "green"))
     told = said(capsys, "learn", out, later(tmp_path, [2], 20, seed=3))
     assert told.code == 2

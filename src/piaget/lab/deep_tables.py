@@ -26,7 +26,7 @@ from piaget.data.marks import Overlap, marks_of
 from piaget.data.plain import Label
 from piaget.data.tasks import Split, Task, split_rows
 from piaget.data.typed_data import read_fields
-from piaget.errors import DataError, DataNote, LoadError, TaskError, note
+from piaget.errors import DataError, DataNote, LoadError, TaskError
 from piaget.files import write_atomically
 from piaget.knowledge.common import Rows, labels_of
 from piaget.knowledge.prior_storage import Lessons
@@ -272,7 +272,8 @@ def learn(
             if not known:
                 learner.check(task)
         except TaskError as error:
-            note(f"{source}: {group!r} is left out: {str(error).removeprefix(f'task {group!r}: ')}")
+            why = str(error).removeprefix(f"task {group!r}: ")
+            arrivals.append(Arrival(group, known, 0, seen, left_out=why))
             continue
         before = _scores(learner, task, later, len(fresh[group][1])) if known else {}
         arrivals.append(Arrival(group, known, len(fresh[group][1]), seen, before))

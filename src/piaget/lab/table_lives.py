@@ -88,7 +88,7 @@ def learn(
             arrivals = learn_table(learner, table, again=again, skip_known=skip_known, columns=columns)
             if keep and any(arrival.rows for arrival in arrivals):
                 kept(arrivals, arrival_rows(learner, arrivals, table.name.split(".")[0]), {})
-        gone = [one.group for one in arrivals if not one.known and one.group in before]
+        gone = [one.group for one in arrivals if one.rows and not one.known and one.group in before]
         if gone:
             note(f"groups that were forgotten come again: {some(gone)}")
     return arrivals, learner, run.path
