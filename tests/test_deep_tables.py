@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
 
 import pytest
 import torch
+from safetensors.torch import load, save
 
 import piaget
 from piaget.cli import main
+from piaget.files import read_json, write_json
 from piaget.lab import deep_tables
 from piaget.lab.folder import RunFolder
 from tests.commands import said, words
@@ -161,6 +164,43 @@ def test_damaged_rows_are_noticed(tmp_path, capsys):
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     wrong = said(capsys, "learn", out, later(tmp_path, [2], seed=4))
     assert (wrong.code, "is not the file that was written there" in wrong.err) == (2, True)
+
+
+def test_rows_that_cannot_be_are_refused(tmp_path, capsys):
+    """Whatever run.json and the file say, with the right hash: an error in words."""
+    out = tmp_path / "out"
+    assert said(capsys, *january(tmp_path, groups=range(4), rows=25), "--out", out).code == 0
+    assert said(capsys, "learn", out, later(tmp_path, [1])).code == 0
+    place = out / "seed-0"
+    (path,) = place.glob(deep_tables.FILES)
+    description, raw = read_json(place / "run.json"), path.read_bytes()
+    march = later(tmp_path, [1], seed=4, name="march.csv")
+
+    def refused(tensors=None, **fields):
+        written = raw if tensors is None else save(load(raw) | tensors)
+        path.write_bytes(written)
+        described = description["learned_rows"] | {"sha256": hashlib.sha256(written).hexdigest()} | fields
+        write_json(place / "run.json", description | {"learned_rows": described})
+        told = [said(capsys, "learn", out, march), said(capsys, "forget", out, "site 1")]
+        assert [(one.code, "Traceback" in one.err) for one in told] == [(2, False)] * 2, told
+        return told[0].err
+
+    rows = load(raw)
+    for name, wrong in {
+        "x": rows["0/x"][:, 1:].contiguous(),
+        "y": rows["0/y"] + 2,
+        "validation": rows["0/validation"][1:],
+        "batch": rows["0/batch"].float(),
+    }.items():
+        assert "does not hold the rows that 'site 0' was learned from" in refused({f"0/{name}": wrong})
+    assert "does not hold" in refused({"0/y": torch.tensor(0)})
+    assert "does not hold" in refused({"0/x": rows["0/x"] * torch.inf})
+    assert "does not hold" in refused(groups=["site 1", "site 0", "site 2"])
+    assert "does not hold" in refused(labels=["no", "never"])
+    assert "is damaged" in refused(groups=["site 0", "site 1", "site 2", "site 3", "site 4"])
+    assert "not the file" in refused(file="../../../etc/hostname")
+    assert "expected str" in refused(file=5)
+    assert "expected file, sha256, labels, groups" in refused(more=1)
 
 
 @pytest.mark.parametrize("change", ["learn", "forget"])

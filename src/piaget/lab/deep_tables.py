@@ -30,6 +30,7 @@ from piaget.errors import DataError, DataNote, LoadError, TaskError
 from piaget.files import write_atomically
 from piaget.knowledge.common import Rows, labels_of
 from piaget.knowledge.prior_storage import Lessons
+from piaget.knowledge.state import TaskRecord
 from piaget.lab.configuration import learns_held_out
 from piaget.lab.folder import RunFolder
 from piaget.lab.making import make_stream
@@ -152,7 +153,22 @@ def read_book(run: RunFolder, learner: Learner) -> Book:
         }
     except (SafetensorError, KeyError) as error:
         raise LoadError(f"{path} is damaged: {error}") from error
+    for group in learner.tasks:
+        if group not in groups or not _fits(groups[group], learner.record(group), fields["labels"]):
+            raise LoadError(f"{path} is damaged: it does not hold the rows that {group!r} was learned from")
     return Book(fields["labels"], groups)
+
+
+def _fits(rows: GroupRows, record: TaskRecord, labels: tuple[Label, ...]) -> bool:
+    """Can a group have been learned from these rows?"""
+    n = len(rows.y) if rows.y.ndim else 0
+    forms = [(tuple(tensor.shape), tensor.dtype) for tensor in rows]
+    whole, number = torch.int64, torch.int64 if labels else torch.float64
+    right = ((n, *record.input_shape), torch.float32), ((n,), number), ((n,), torch.bool), ((n,), whole)
+    if n == 0 or forms != [*right] or not {*labels_of(record)} <= {*labels}:
+        return False
+    within = (rows.y >= 0) & (rows.y < len(labels)) if labels else torch.isfinite(rows.y)
+    return bool(within.all()) and bool(torch.isfinite(rows.x).all())
 
 
 def _first_book(run: RunFolder, learner: Learner) -> Book:
