@@ -254,9 +254,7 @@ def test_copies_of_rows_keep_their_part(tmp_path, capsys):
     book = deep_tables.read_book(place, piaget.Learner.load(place.saved_learner()))
     for group, rows in book.groups.items():
         assert len(rows.y) == 2 * len(first.groups[group].y) == 120
-        parts = [
-            {tuple(row) for row in rows.x[rows.validation == part].tolist()} for part in (False, True)
-        ]
+        parts = [{tuple(row) for row in rows.x[rows.validation == part].tolist()} for part in (False, True)]
         assert not parts[0] & parts[1]
     alike = torch.zeros(40, 2), torch.tensor([0, 1] * 20)  # by chance: these are other cases
     often = deep_tables.Book((0, 1), {}).with_rows("a", alike, 0).with_rows("a", alike, 0).groups["a"]

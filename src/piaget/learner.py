@@ -236,7 +236,9 @@ class Learner(Asking):
     def forget(self, *tasks: str | Task) -> None:
         """Tasks are gone: what is their own in the network, samples that were stored of them, notes on their
         inputs. What components learned from them stays in the components, unless no task is left: then these
-        go, too. (A `PriorLearner` forgets without a trace; or learn the other tasks anew.)
+        go, too, but not those that began as a library's. Notes on the inputs of later tasks, which were made
+        beside theirs, stay; `note_inputs` makes them anew. (A `PriorLearner` forgets without a trace; or
+        learn the other tasks anew.)
 
         Raises `UnknownTaskError` for tasks that are not known.
         """
