@@ -76,7 +76,9 @@ def test_a_story_of_months(tmp_path, capsys, target):
     assert [row["evaluated"] for row in place.rows() if row["metric"] == "samples"] == [
         "site 1", "site 2", "site 8", "site 1", "site 8", "site 9",
     ]  # fmt: skip
-    assert said(capsys, "report", out).code == 0
+    january(tmp_path, target, groups=range(5))
+    reported = said(capsys, "report", out)
+    assert (reported.code, "in the component explorer are too good" in reported.err) == (0, True)
 
 
 def test_rows_keep_their_part(tmp_path, capsys):
@@ -130,15 +132,17 @@ def test_what_cannot_be_learned_is_said(tmp_path, capsys):
     new = visits([1, 7], 20, seed=2).drop(columns="stay")
     new.loc[new["site"] == "site 7", "ill"] = "yes"
     new.loc[0, "ill"] = "perhaps"
+    new.loc[new.index[-2:], ["site", "ill"]] = [["site 8", "yes"], ["site 8", "no"]]
     new.to_csv(tmp_path / "february.csv", index=False)
     told = said(capsys, "learn", out, tmp_path / "february.csv")
     assert told.code == 0
     assert "site 1  left out: class 'perhaps' is new in this group" in told.out
     assert "site 7  left out: " in told.out
-    assert "0 new groups, 0 updated, 2 left out, 0 new rows" in told.out
+    assert "site 8  left out: 2 rows, too few for some to be for validation: " in told.out
+    assert "0 new groups, 0 updated, 3 left out, 0 new rows" in told.out
     plain = json.loads(said(capsys, "learn", out, tmp_path / "february.csv", "--json").out)["groups"]
     assert [(one["group"], one["rows"], bool(one["left_out"])) for one in plain] == [
-        ("site 1", 0, True), ("site 7", 0, True),
+        ("site 1", 0, True), ("site 7", 0, True), ("site 8", 0, True),
     ]  # fmt: skip
     (tmp_path / "january.csv").write_text((tmp_path / "january.csv").read_text().replace("red", "green"))
     told = said(capsys, "learn", out, later(tmp_path, [2], 20, seed=3))

@@ -289,6 +289,12 @@ def learn(
                 learner.check(task)
         except TaskError as error:
             why = str(error).removeprefix(f"task {group!r}: ")
+            count, few = len(later.groups[group].y), not bool(later.groups[group].validation.any())
+            why = (
+                f"{count} row{'s' * (count != 1)}, too few for some to be for validation: {why}"
+                if few
+                else why
+            )
             arrivals.append(Arrival(group, known, 0, seen, left_out=why))
             continue
         before = _scores(learner, task, later, len(fresh[group][1])) if known else {}

@@ -12,6 +12,7 @@ import torch
 
 from piaget.data.tasks import Task
 from piaget.errors import DataError, LoadError, PiagetError
+from piaget.lab.configuration import learns_held_out
 from piaget.lab.folder import without_forgotten
 from piaget.lab.making import make_stream
 from piaget.lab.parts import references
@@ -76,6 +77,11 @@ def explore(contents: Contents, data_dir: str | None, notes: list[str]) -> list[
         except (PiagetError, OSError) as error:
             notes.append(f"no component explorer for {run.name}: {error}")
             continue
+        if run.description.get("learned_rows") is not None and learns_held_out(run.configuration):
+            notes.append(
+                f"{run.name} has learned later tables, and with them test rows of groups that it knew: scores of "
+                "these in the component explorer are too good"
+            )
         described = ExplorerData(
             run=contents.positions[run.name],
             depth=len(tasks[0]["weights"]),
