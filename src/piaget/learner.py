@@ -218,9 +218,9 @@ class Learner(Asking):
         `Diverged` if numbers are not finite any more.
         """
         check_is_task(task)
-        self.record(task)  # says what is known
         bar = epoch_bar(on_epoch) if progress else contextlib.nullcontext(on_epoch)
         with self.busy(), bar as told:
+            self.record(task)  # says what is known
             settings = replace(
                 self.settings, algorithm=replace(self.settings.algorithm, expansion=NoExpansion())
             )

@@ -79,8 +79,8 @@ def explore(contents: Contents, data_dir: str | None, notes: list[str]) -> list[
             continue
         if run.description.get("learned_rows") is not None and learns_held_out(run.configuration):
             notes.append(
-                f"{run.name} has learned later tables, and with them test rows of groups that it knew: scores of "
-                "these in the component explorer are too good"
+                f"{run.name} has learned later tables, and with them test rows of groups that it knew: "
+                "scores of these in the component explorer are too good"
             )
         described = ExplorerData(
             run=contents.positions[run.name],
