@@ -158,6 +158,22 @@ def test_interrupted_it_is_as_before():
     learner.update(make_task(learner.tasks[1], seed=5))
 
 
+def test_first_a_task_that_was_begun_is_finished():
+    learner, new = learned(), make_task("new", seed=8)
+
+    def stop(report):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        learner.learn(new, on_epoch=stop)
+    for ask in (learner.update, learner.forget):
+        for task in (new, make_task("t1")):
+            with pytest.raises(TaskError, match="in the middle of 'new'"):
+                ask(task)
+    learner.learn(new)
+    learner.update(new)
+
+
 def test_scaled_as_when_it_was_learned():
     """New rows that lie elsewhere are not moved to where the old ones were."""
     generator = torch.Generator().manual_seed(0)

@@ -220,6 +220,7 @@ class Learner(Asking):
         check_is_task(task)
         bar = epoch_bar(on_epoch) if progress else contextlib.nullcontext(on_epoch)
         with self.busy(), bar as told:
+            check_idle(self.state, task.name)
             self.record(task)  # says what is known
             settings = replace(
                 self.settings, algorithm=replace(self.settings.algorithm, expansion=NoExpansion())
