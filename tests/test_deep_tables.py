@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
 
 import pytest
 import torch
+from safetensors.torch import load, save
 
 import piaget
 from piaget.cli import main
+from piaget.files import read_json, write_json
 from piaget.lab import deep_tables
 from piaget.lab.folder import RunFolder
 from tests.commands import said, words
@@ -73,7 +76,9 @@ def test_a_story_of_months(tmp_path, capsys, target):
     assert [row["evaluated"] for row in place.rows() if row["metric"] == "samples"] == [
         "site 1", "site 2", "site 8", "site 1", "site 8", "site 9",
     ]  # fmt: skip
-    assert said(capsys, "report", out).code == 0
+    january(tmp_path, target, groups=range(5))
+    reported = said(capsys, "report", out)
+    assert (reported.code, "in the component explorer are too good" in reported.err) == (0, True)
 
 
 def test_rows_keep_their_part(tmp_path, capsys):
@@ -127,12 +132,18 @@ def test_what_cannot_be_learned_is_said(tmp_path, capsys):
     new = visits([1, 7], 20, seed=2).drop(columns="stay")
     new.loc[new["site"] == "site 7", "ill"] = "yes"
     new.loc[0, "ill"] = "perhaps"
+    new.loc[new.index[-2:], ["site", "ill"]] = [["site 8", "yes"], ["site 8", "no"]]
     new.to_csv(tmp_path / "february.csv", index=False)
     told = said(capsys, "learn", out, tmp_path / "february.csv")
     assert told.code == 0
-    assert "'site 1' is left out: class 'perhaps' is new in this group" in told.err
-    assert "'site 7' is left out" in told.err
-    assert "Nothing" in told.out or "0 new groups" in told.out
+    assert "site 1  left out: class 'perhaps' is new in this group" in told.out
+    assert "site 7  left out: " in told.out
+    assert "site 8  left out: 2 rows, too few for some to be for validation: " in told.out
+    assert "0 new groups, 0 updated, 3 left out, 0 new rows" in told.out
+    plain = json.loads(said(capsys, "learn", out, tmp_path / "february.csv", "--json").out)["groups"]
+    assert [(one["group"], one["rows"], bool(one["left_out"])) for one in plain] == [
+        ("site 1", 0, True), ("site 7", 0, True), ("site 8", 0, True),
+    ]  # fmt: skip
     (tmp_path / "january.csv").write_text((tmp_path / "january.csv").read_text().replace("red", "green"))
     told = said(capsys, "learn", out, later(tmp_path, [2], 20, seed=3))
     assert told.code == 2
@@ -159,6 +170,43 @@ def test_damaged_rows_are_noticed(tmp_path, capsys):
     assert (wrong.code, "is not the file that was written there" in wrong.err) == (2, True)
 
 
+def test_rows_that_cannot_be_are_refused(tmp_path, capsys):
+    """Whatever run.json and the file say, with the right hash: an error in words."""
+    out = tmp_path / "out"
+    assert said(capsys, *january(tmp_path, groups=range(4), rows=25), "--out", out).code == 0
+    assert said(capsys, "learn", out, later(tmp_path, [1])).code == 0
+    place = out / "seed-0"
+    (path,) = place.glob(deep_tables.FILES)
+    description, raw = read_json(place / "run.json"), path.read_bytes()
+    march = later(tmp_path, [1], seed=4, name="march.csv")
+
+    def refused(tensors=None, **fields):
+        written = raw if tensors is None else save(load(raw) | tensors)
+        path.write_bytes(written)
+        described = description["learned_rows"] | {"sha256": hashlib.sha256(written).hexdigest()} | fields
+        write_json(place / "run.json", description | {"learned_rows": described})
+        told = [said(capsys, "learn", out, march), said(capsys, "forget", out, "site 1")]
+        assert [(one.code, "Traceback" in one.err) for one in told] == [(2, False)] * 2, told
+        return told[0].err
+
+    rows = load(raw)
+    for name, wrong in {
+        "x": rows["0/x"][:, 1:].contiguous(),
+        "y": rows["0/y"] + 2,
+        "validation": rows["0/validation"][1:],
+        "batch": rows["0/batch"].float(),
+    }.items():
+        assert "does not hold the rows that 'site 0' was learned from" in refused({f"0/{name}": wrong})
+    assert "does not hold" in refused({"0/y": torch.tensor(0)})
+    assert "does not hold" in refused({"0/x": rows["0/x"] * torch.inf})
+    assert "does not hold" in refused(groups=["site 1", "site 0", "site 2"])
+    assert "does not hold" in refused(labels=["no", "never"])
+    assert "is damaged" in refused(groups=["site 0", "site 1", "site 2", "site 3", "site 4"])
+    assert "not the file" in refused(file="../../../etc/hostname")
+    assert "expected str" in refused(file=5)
+    assert "expected file, sha256, labels, groups" in refused(more=1)
+
+
 @pytest.mark.parametrize("change", ["learn", "forget"])
 def test_killed_at_every_change_of_a_file(tmp_path, change):
     """The same command again ends with the same bytes: nothing is lost, nothing learned twice."""
@@ -175,3 +223,72 @@ def test_killed_at_every_change_of_a_file(tmp_path, change):
     assert len(killed) > 8
     for moment, found in enumerate(killed):
         assert found == alone, moment
+
+
+def test_the_command_of_the_run_again_after_forgetting(tmp_path, capsys):
+    """It is done, and says so; a report still reads it, also when all groups are forgotten."""
+    run = [*january(tmp_path, groups=range(4), more="--epochs 2 --width 4 --structure soft-ordering")]
+    run += ["--out", str(tmp_path / "out")]
+    assert said(capsys, *run).code == 0
+    for groups in (["site 1"], ["site 0", "site 2", "site 3"]):
+        assert said(capsys, "forget", tmp_path / "out", *groups).code == 0
+        again = said(capsys, *run)
+        assert again.code == 0, again.err
+    reported = said(capsys, "report", tmp_path / "out")
+    assert (reported.code, "they were forgotten" in reported.err) == (0, True), reported.err
+
+
+def test_a_new_column_is_noted(tmp_path, capsys):
+    out = tmp_path / "out"
+    assert said(capsys, *january(tmp_path, groups=range(4)), "--out", out).code == 0
+    table = visits([1], 20, seed=1).drop(columns="stay").assign(mood="fine")
+    table.to_csv(tmp_path / "february.csv", index=False)
+    learned = said(capsys, "learn", out, tmp_path / "february.csv", "--dry-run")
+    assert "columns that were not there before are not used: 'mood'" in learned.err
+
+
+def test_copies_of_rows_keep_their_part(tmp_path, capsys):
+    """Also if all rows are to count again: what was trained on tells nothing as a validation row."""
+    out = tmp_path / "out"
+    assert said(capsys, *january(tmp_path, groups=range(4)), "--out", out).code == 0
+    place = RunFolder(out / "seed-0")
+    first = deep_tables.read_book(place, piaget.Learner.load(place.saved_learner()))
+    assert said(capsys, "learn", out, tmp_path / "january.csv", "--again").code == 0
+    place = RunFolder(out / "seed-0")
+    book = deep_tables.read_book(place, piaget.Learner.load(place.saved_learner()))
+    for group, rows in book.groups.items():
+        assert len(rows.y) == 2 * len(first.groups[group].y) == 120
+        parts = [{tuple(row) for row in rows.x[rows.validation == part].tolist()} for part in (False, True)]
+        assert not parts[0] & parts[1]
+    alike = torch.zeros(40, 2), torch.tensor([0, 1] * 20)  # by chance: these are other cases
+    often = deep_tables.Book((0, 1), {}).with_rows("a", alike, 0).with_rows("a", alike, 0).groups["a"]
+    assert often.validation[:40].sum() == often.validation[40:].sum() == 10
+
+
+def test_the_first_table_may_lack_what_was_forgotten(tmp_path, capsys):
+    """Its rows of other groups are read as they were, though columns would be scaled otherwise now. Classes
+    are those of the whole table, also of groups that could not be learned."""
+    table = visits(range(5)).drop(columns="stay")
+    table.loc[table["site"] == "site 4", "ill"] = "perhaps"
+    path, out = tmp_path / "january.csv", tmp_path / "out"
+    table.to_csv(path, index=False)
+    run = words("run --group site --target ill --quiet --epochs 2 --width 4 --ignore bmi --table", path)
+    assert said(capsys, *run, "--structure", "soft-ordering", "--out", out).code == 0
+    place = RunFolder(out / "seed-0")
+    before = deep_tables.read_book(place, piaget.Learner.load(place.saved_learner()))
+    assert before.labels == ("no", "perhaps", "yes")
+    assert said(capsys, "forget", out, "site 1").code == 0
+    table[table["site"] != "site 1"].to_csv(path, index=False)
+    new = visits([2, 4, 6], 20, seed=2).drop(columns="stay")
+    new["ill"] = new["ill"].where(new["site"] != "site 4", new["ill"].replace("no", "perhaps"))
+    new.to_csv(tmp_path / "february.csv", index=False)
+    learned = said(capsys, "learn", out, tmp_path / "february.csv")
+    assert learned.code == 0, learned.err
+    assert "cannot be a task" not in learned.err  # that was said when the table was read
+    place = RunFolder(out / "seed-0")
+    learner = piaget.Learner.load(place.saved_learner())
+    book = deep_tables.read_book(place, learner)
+    assert torch.equal(book.groups["site 0"].x, before.groups["site 0"].x)
+    assert torch.equal(book.groups["site 0"].validation, before.groups["site 0"].validation)
+    assert learner.record("site 4").labels == ("perhaps", "yes")
+    assert learner.tasks == ["site 0", "site 2", "site 3", "site 4", "site 6"]

@@ -158,6 +158,22 @@ def test_interrupted_it_is_as_before():
     learner.update(make_task(learner.tasks[1], seed=5))
 
 
+def test_first_a_task_that_was_begun_is_finished():
+    learner, new = learned(), make_task("new", seed=8)
+
+    def stop(report):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        learner.learn(new, on_epoch=stop)
+    for ask in (learner.update, learner.forget):
+        for task in (new, make_task("t1")):
+            with pytest.raises(TaskError, match="in the middle of 'new'"):
+                ask(task)
+    learner.learn(new)
+    learner.update(new)
+
+
 def test_scaled_as_when_it_was_learned():
     """New rows that lie elsewhere are not moved to where the old ones were."""
     generator = torch.Generator().manual_seed(0)
@@ -228,3 +244,49 @@ def test_an_adaptation_of_ones_own_says_what_becomes_of_its_memory():
             with pytest.raises(SettingError, match="forgotten"):
                 learner.forget("t0")
         assert learner.tasks == (["t1"] if right else ["t0", "t1"])
+
+
+class Twice(piaget.Adaptation):
+    """Stores two lots of samples of each task, under names of its own; of the last two tasks only."""
+
+    name = "twice"
+
+    def remember(self, memory, finished):
+        place = str(finished.index)
+        lots = {f"{lot} of {place}": finished.store({}, finished.sample(3))[place] for lot in ("a", "b")}
+        return {name: kept for name, kept in memory.items() if int(kept["task"]) == finished.index - 1} | lots
+
+    def replay(self, memory):
+        return piaget.stored_samples(memory)
+
+
+@pytest.mark.parametrize("algorithm", ["compositional", "no-components"])
+def test_all_lots_of_samples_are_kept(tmp_path, algorithm):
+    """Whatever their names; and moments are kept of those tasks alone that go on learning."""
+    learner = small_learner(adaptation=Twice(), algorithm=algorithm)
+    for task in tasks(4):
+        learner.learn(task)
+    learner.save(tmp_path / "one")
+    learner = piaget.Learner.load(tmp_path / "one", adaptation=Twice())
+    learner.forget("t0")
+    assert [s.task for s in piaget.stored_samples(learner.state.memory)] == [1, 1, 2, 2]
+    learner.update(tasks(3)[2])
+    learner.forget("t3")
+    learner.save(tmp_path / "two")
+    learner = piaget.Learner.load(tmp_path / "two", adaptation=Twice())
+    learner.learn(tasks(5)[4])
+    assert learner.tasks == ["t1", "t2", "t4"]
+
+
+def test_components_of_a_library_stay(tmp_path):
+    """If all tasks are forgotten, others go, with where they came from."""
+    learned().export_components(tmp_path / "library")
+    learner = piaget.Learner(components_from=tmp_path / "library", epochs=2)
+    learner.learn(tasks(1)[0])
+    learner.forget("t0")
+    learner.save(tmp_path / "learner")
+    assert piaget.load(tmp_path / "learner").components == 4
+    both = piaget.merge(learned(), learned(seed=1), prefix="b/")
+    assert both.state.merged
+    both.forget(*both.tasks)
+    assert (both.components, both.state.merged) == (0, ())

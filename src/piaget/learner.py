@@ -218,9 +218,10 @@ class Learner(Asking):
         `Diverged` if numbers are not finite any more.
         """
         check_is_task(task)
-        self.record(task)  # says what is known
         bar = epoch_bar(on_epoch) if progress else contextlib.nullcontext(on_epoch)
         with self.busy(), bar as told:
+            check_idle(self.state, task.name)
+            self.record(task)  # says what is known
             settings = replace(
                 self.settings, algorithm=replace(self.settings.algorithm, expansion=NoExpansion())
             )
@@ -236,7 +237,9 @@ class Learner(Asking):
     def forget(self, *tasks: str | Task) -> None:
         """Tasks are gone: what is their own in the network, samples that were stored of them, notes on their
         inputs. What components learned from them stays in the components, unless no task is left: then these
-        go, too. (A `PriorLearner` forgets without a trace; or learn the other tasks anew.)
+        go, too, but not those that began as a library's. Notes on the inputs of later tasks, which were made
+        beside theirs, stay; `note_inputs` makes them anew. (A `PriorLearner` forgets without a trace; or
+        learn the other tasks anew.)
 
         Raises `UnknownTaskError` for tasks that are not known.
         """

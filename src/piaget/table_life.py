@@ -29,10 +29,13 @@ class Arrival:
     seen: int  # that were learned before
     before: dict[str, float] = field(default_factory=dict)  # scores
     explained: prior.Appraisal | None = None  # of a new group: how well others explain it
+    left_out: str | None = None  # why its new rows cannot be learned
 
     def told(self) -> str:
         """In words."""
         again = f"; {self.seen:,} rows were learned before" if self.seen and self.rows else ""
+        if self.left_out is not None:
+            return f"left out: {self.left_out}"
         if not self.rows:
             return f"nothing new: its {self.seen:,} rows were learned before"
         scores = ", ".join(f"{name} {value:.3f}" for name, value in self.before.items())

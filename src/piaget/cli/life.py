@@ -74,14 +74,15 @@ def _learn(options: argparse.Namespace) -> int:
     new = sum(not one.known for one in arrivals if one.rows)
     updated = sum(one.known for one in arrivals if one.rows)
     rows = sum(one.rows for one in arrivals)
-    if not rows:
+    left_out = sum(one.left_out is not None for one in arrivals)
+    if not rows and not left_out:
         print(f"Nothing new: all rows of {options.table} were learned before. (--again counts them again.)")
         return 0
     knows = "would know (nothing was kept)" if dry else "now knows"
     groups = len({*learner.tasks, *(one.group for one in arrivals if one.rows)})
     print(
-        f"{new} new group{'s' * (new != 1)}, {updated} updated, {rows:,} new rows; {folder} {knows} "
-        f"{groups} groups"
+        f"{new} new group{'s' * (new != 1)}, {updated} updated{f', {left_out} left out' * (left_out > 0)}, "
+        f"{rows:,} new rows; {folder} {knows} {groups} groups"
     )
     return 0
 

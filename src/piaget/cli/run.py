@@ -196,6 +196,7 @@ def show(configuration: dict[str, Any], seeds: Sequence[int], options: argparse.
         print(f"In {options.out}/seed-*: {inside}.")
     if configuration["table"] is not None and folders:
         print(f"For new rows: piaget predict {folders[0]} NEW.csv --out predictions.csv")
+        print(f"To learn later rows: piaget learn {folders[0]} LATER.csv")
     return int(wrong)
 
 

@@ -62,7 +62,6 @@ def check_task(settings: Settings, state: State, task: Task, expanding: bool) ->
 def check_update(settings: Settings, state: State, task: Task) -> Task:
     """The task, with inputs and values scaled as when it was learned. Raises an error that names it, if it
     cannot be learned further."""
-    check_idle(state, task.name)
     record = state.records[task.name]
     there, given = (
         (one.kind, one.classes, one.labels, tuple(one.input_shape), one.encoding) for one in (record, task)

@@ -102,7 +102,7 @@ def _is_of(stored: Tensors, place: int) -> bool:
 
 def forget(settings: Settings, state: State, tasks: list[str]) -> None:
     """Tasks are gone, with their parameters and what was stored of them. Components stay, as long as there is
-    a task: what they learned from these cannot be taken out of them."""
+    a task, or if they began as a library's: what they learned from these cannot be taken out of them."""
     for name in tasks:
         if name in state.records:
             place = list(state.records).index(name)
@@ -112,7 +112,7 @@ def forget(settings: Settings, state: State, tasks: list[str]) -> None:
         state.pending.pop(name, None)
     if not state.records and settings.components_from is None:
         state.components, state.memory, state.shared = {}, {}, SharedParams({}, {})
-        state.moments, state.shared_moments = Moments({}, torch.zeros(0)), {}
+        state.moments, state.shared_moments, state.merged = Moments({}, torch.zeros(0)), {}, ()
 
 
 def total_usage(state: State) -> Tensor:
@@ -194,10 +194,13 @@ def finish(settings: Settings, state: State, task: Task) -> None:
     state.memory = memory
     if settings.inference.notes:
         record.note = noting.note(settings, state, record, task)
-    if finished.index in state.relearned(settings):
-        assert state.progress is not None
-        moments = state.past_moments | {task.name: state.progress.moments[task.name]}
-        state.past_moments = {name: moments[name] for name in state.records if name in moments}
+    assert state.progress is not None
+    moments, relearned = state.past_moments | state.progress.moments, state.relearned(settings)
+    state.past_moments = {
+        name: moments.get(name) or task_moments(settings.optimizer.slots, record.params)
+        for i, (name, record) in enumerate(state.records.items())
+        if i in relearned
+    }
 
 
 def note_inputs(

@@ -9,6 +9,7 @@ does what is left.
 from __future__ import annotations
 
 import hashlib
+import warnings
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,14 +22,15 @@ from safetensors.torch import load as load_tensors, save as save_tensors
 from torch import Tensor
 
 from piaget.data.encoding import Encoding
-from piaget.data.marks import marks_of
+from piaget.data.marks import Overlap, marks_of
 from piaget.data.plain import Label
 from piaget.data.tasks import Split, Task, split_rows
 from piaget.data.typed_data import read_fields
-from piaget.errors import DataError, LoadError, TaskError, note
+from piaget.errors import DataError, DataNote, LoadError, TaskError
 from piaget.files import write_atomically
 from piaget.knowledge.common import Rows, labels_of
 from piaget.knowledge.prior_storage import Lessons
+from piaget.knowledge.state import TaskRecord
 from piaget.lab.configuration import learns_held_out
 from piaget.lab.folder import RunFolder
 from piaget.lab.making import make_stream
@@ -38,6 +40,7 @@ from piaget.learner import Learner
 from piaget.scoring.rows import ARRIVAL, COLUMNS, FURTHER, SCORES, Row
 from piaget.streams.table_notes import note_alike
 from piaget.streams.table_rows import rows_by_group
+from piaget.streams.table_stream import TableStream
 from piaget.table_copies import new_rows, note_renamed
 from piaget.table_life import Arrival
 
@@ -69,6 +72,10 @@ class GroupRows(NamedTuple):
         marks = marks_of(self.x, self.y)
         return tuple(marks[self.batch == i] for i in self.batch.unique())
 
+    def and_rows(self, more: GroupRows) -> GroupRows:
+        """Both, these first."""
+        return GroupRows(*map(torch.cat, zip(self, more, strict=True)))
+
 
 @dataclass(frozen=True)
 class Book:
@@ -86,10 +93,9 @@ class Book:
         x, y = new[0].float(), new[1]
         old = self.groups.get(group)
         number = 0 if old is None else int(old.batch.max()) + 1
-        validation = _drawn(y, len(self.labels), f"{seed}/{group}/{number}")
+        validation = _drawn(x, y, len(self.labels), f"{seed}/{group}/{number}", old)
         more = GroupRows(x, y, validation, torch.full((len(y),), number))
-        together = more if old is None else GroupRows(*map(torch.cat, zip(old, more, strict=True)))
-        return replace(self, groups=self.groups | {group: together})
+        return replace(self, groups=self.groups | {group: more if old is None else old.and_rows(more)})
 
     def without(self, groups: Sequence[str]) -> Book:
         """The book without some groups."""
@@ -147,14 +153,32 @@ def read_book(run: RunFolder, learner: Learner) -> Book:
         }
     except (SafetensorError, KeyError) as error:
         raise LoadError(f"{path} is damaged: {error}") from error
+    for group in learner.tasks:
+        if group not in groups or not _fits(groups[group], learner.record(group), fields["labels"]):
+            raise LoadError(f"{path} is damaged: it does not hold the rows that {group!r} was learned from")
     return Book(fields["labels"], groups)
 
 
+def _fits(rows: GroupRows, record: TaskRecord, labels: tuple[Label, ...]) -> bool:
+    """Can a group have been learned from these rows?"""
+    n = len(rows.y) if rows.y.ndim else 0
+    forms = [(tuple(tensor.shape), tensor.dtype) for tensor in rows]
+    whole, number = torch.int64, torch.int64 if labels else torch.float64
+    right = ((n, *record.input_shape), torch.float32), ((n,), number), ((n,), torch.bool), ((n,), whole)
+    if n == 0 or forms != [*right] or not {*labels_of(record)} <= {*labels}:
+        return False
+    within = (rows.y >= 0) & (rows.y < len(labels)) if labels else torch.isfinite(rows.y)
+    return bool(within.all()) and bool(torch.isfinite(rows.x).all())
+
+
 def _first_book(run: RunFolder, learner: Learner) -> Book:
-    """By the run's table, which must be what it was."""
+    """By the run's table, whose rows of known groups must be what they were; those of others may be gone."""
     configuration, table = run.configuration, run.configuration["table"]["table"]
+    encoding = learner.record(learner.tasks[0]).encoding
     try:
-        stream = make_stream(configuration, run.seed, run.description.get("data_dir"), NOTHING)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataNote)  # all was said when the table was read
+            stream = make_stream(configuration, run.seed, None, NOTHING, encoding=encoding)
         known = [task for task in stream if task.name in learner.tasks]
         data = run.description.get("data") or {}
         check_data(run.path, data, {task.name: task.fingerprint() for task in stream if task.name in data})
@@ -165,31 +189,39 @@ def _first_book(run: RunFolder, learner: Learner) -> Book:
         ) from error
     if not learns_held_out(configuration):
         known = [replace(task, test=None) for task in known]
-    return _book_of(known, run.seed)
+    assert isinstance(stream, TableStream)
+    return _book_of(known, tuple(stream.labels or ()), run.seed)
 
 
-def _book_of(tasks: Sequence[Task], seed: int) -> Book:
+def _book_of(tasks: Sequence[Task], labels: tuple[Label, ...], seed: int) -> Book:
     """All rows of tasks. Those that they were tested with are trained on, too, or become validation rows."""
-    labels = tuple(dict.fromkeys(label for task in tasks for label in labels_of(task)))
     groups = {}
     for task in tasks:
         numbers = torch.tensor([labels.index(label) for label in labels_of(task)] or [0])
-        parts = []
+        rows = None
         for name, split in task.splits():
-            y = numbers[split.y] if labels else split.y.double()
+            x, y = split.x.float(), numbers[split.y] if labels else split.y.double()
             validation = torch.full((len(y),), name == "validation")
             if name == "test":
-                validation = _drawn(y, len(labels), f"{seed}/{task.name}/test")
-            parts.append(GroupRows(split.x.float(), y, validation, torch.zeros(len(y), dtype=torch.int64)))
-        groups[task.name] = GroupRows(*map(torch.cat, zip(*parts, strict=True)))
+                validation = _drawn(x, y, len(labels), f"{seed}/{task.name}/test", rows)
+            part = GroupRows(x, y, validation, torch.zeros(len(y), dtype=torch.int64))
+            rows = part if rows is None else rows.and_rows(part)
+        assert rows is not None, "each task has training rows"
+        groups[task.name] = rows
     return Book(labels, groups)
 
 
-def _drawn(y: Tensor, classes: int, what: str) -> Tensor:
-    """(n,) bool: which of these rows are for validation, every class alike. what: they are, as a seed."""
+def _drawn(x: Tensor, y: Tensor, classes: int, what: str, old: GroupRows | None) -> Tensor:
+    """(n,) bool: which of these rows are for validation, every class alike. what: they are, as a seed. A copy
+    of an old row is for what that one is for; where rows are often alike, an equal one is another case."""
     seed = zlib.crc32(what.encode("utf-8", "surrogatepass"))
     _, rows, _ = split_rows(y, classes, (1 - VALIDATION, VALIDATION, 0.0), seed)
-    return torch.zeros(len(y), dtype=torch.bool).index_fill(0, rows, True)
+    drawn = torch.zeros(len(y), dtype=torch.bool).index_fill(0, rows, True)
+    if old is None or not Overlap(marks := marks_of(x, y), old.batches()).sure:
+        return drawn
+    there = marks_of(old.x, old.y)
+    trained, validated = (torch.isin(marks, there[old.validation == part]) for part in (False, True))
+    return (drawn | validated) & ~trained
 
 
 def write_book(place: Path, book: Book) -> dict[str, Any]:
@@ -256,7 +288,14 @@ def learn(
             if not known:
                 learner.check(task)
         except TaskError as error:
-            note(f"{source}: {group!r} is left out: {str(error).removeprefix(f'task {group!r}: ')}")
+            why = str(error).removeprefix(f"task {group!r}: ")
+            count, few = len(later.groups[group].y), not bool(later.groups[group].validation.any())
+            why = (
+                f"{count} row{'s' * (count != 1)}, too few for some to be for validation: {why}"
+                if few
+                else why
+            )
+            arrivals.append(Arrival(group, known, 0, seen, left_out=why))
             continue
         before = _scores(learner, task, later, len(fresh[group][1])) if known else {}
         arrivals.append(Arrival(group, known, len(fresh[group][1]), seen, before))

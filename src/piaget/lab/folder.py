@@ -286,7 +286,8 @@ def begin(
         description = readable(folder)
         check_configuration(folder, description, wanted, learner)
         check_library(folder, description.get("learner") or {}, learner or {})
-        check_data(folder, description.get("data"), data, description["status"] == DONE)
+        left = None if data is None else without_forgotten(description, data)
+        check_data(folder, description.get("data"), left, description["status"] == DONE)
         return
     folder.mkdir(parents=True, exist_ok=True)
     description = {
@@ -300,6 +301,12 @@ def begin(
         "machine": {"system": platform.platform(), "processor": platform.machine(), "cores": os.cpu_count()},
     }
     write_json(folder / "run.json", description | more | software())
+
+
+def without_forgotten(description: dict[str, Any], data: dict[str, str]) -> dict[str, str]:
+    """The fingerprints of tasks, but for those that the run has forgotten: nobody asks for them any more."""
+    gone = description.get("forgotten") or ()
+    return {name: mark for name, mark in data.items() if name not in gone}
 
 
 def readable(folder: Path) -> dict[str, Any]:

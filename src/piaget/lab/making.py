@@ -11,6 +11,7 @@ from typing import Any, overload
 
 import torch
 
+from piaget.data.encoding import Encoding
 from piaget.data.tasks import Stream, Task
 from piaget.errors import SettingError
 from piaget.knowledge.checks import check_task
@@ -71,12 +72,15 @@ def make_stream(
     data_dir: DataDir,
     trusted: Trusted = NOTHING,
     keep: bool = True,
+    encoding: Encoding | None = None,
 ) -> Stream:
     """The stream of a run: the paper's by name, one's own by reference, or that of a table. keep: a prior's
-    has groups that lack a class or rows, too."""
+    has groups that lack a class or rows, too. encoding: how a table's columns were read before."""
     if configuration["table"] is not None:
         deep = not is_prior(configuration)
         settings: dict[str, Any] = {"stratified": deep, "seed": seed}  # deep methods: as in version 0.1
+        if encoding is not None:
+            settings |= {"encoding": encoding, "categorical": (), "ignore": ()}
         unusable = "keep" if keep and not deep else "skip"
         return from_table(**{"on_unusable": unusable} | configuration["table"] | settings)
     name, options = configuration["stream"], configuration["options"]

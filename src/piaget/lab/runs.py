@@ -68,7 +68,10 @@ def run(
     with contextlib.nullcontext() if ended else only_one(folders):
         for one in runs.values():
             learner = to_json(one.learner.settings)
-            folder.begin(one.folder, configuration, one.seed, learner, one.data, data_dir=data_dir)
+            columns = getattr(one.stream, "columns", None)
+            folder.begin(
+                one.folder, configuration, one.seed, learner, one.data, data_dir=data_dir, columns=columns
+            )
         _remove_leftovers(out, folders)
         if ended:
             return folders

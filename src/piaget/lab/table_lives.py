@@ -51,12 +51,6 @@ def opened(path: Path) -> tuple[RunFolder, Learner | PriorLearner]:
     return one, load(one.saved_learner())
 
 
-def forgotten(place: Path) -> list[str]:
-    """Groups that are not to be missed."""
-    there = (place / "run.json").is_file()
-    return list(folder.readable(place).get("forgotten") or []) if there else []
-
-
 def learn(
     path: Path,
     table: Path,
@@ -71,7 +65,7 @@ def learn(
     with only_one([run.path]):
         _finish(run.path)
         run, learner = opened(run.path)
-        before = forgotten(run.path)
+        before = run.description.get("forgotten") or []
 
         def kept(learned: Sequence[Arrival], rows: Sequence[Row], notes: dict[str, Any]) -> None:
             for arrival in learned:
@@ -94,7 +88,7 @@ def learn(
             arrivals = learn_table(learner, table, again=again, skip_known=skip_known, columns=columns)
             if keep and any(arrival.rows for arrival in arrivals):
                 kept(arrivals, arrival_rows(learner, arrivals, table.name.split(".")[0]), {})
-        gone = [one.group for one in arrivals if not one.known and one.group in before]
+        gone = [one.group for one in arrivals if one.rows and not one.known and one.group in before]
         if gone:
             note(f"groups that were forgotten come again: {some(gone)}")
     return arrivals, learner, run.path
@@ -107,7 +101,7 @@ def forget(path: Path, groups: Sequence[str]) -> tuple[Path, list[str], Learner 
     with only_one([one.path]):
         _finish(one.path)
         one, learner = opened(one.path)
-        groups, before = list(dict.fromkeys(groups)), forgotten(one.path)
+        groups, before = list(dict.fromkeys(groups)), one.description.get("forgotten") or []
         gone = [group for group in groups if group in before and group not in learner.tasks]
         left = [group for group in groups if group not in gone]
         if left:

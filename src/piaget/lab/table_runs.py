@@ -27,7 +27,7 @@ from piaget.lab.locks import only_one
 from piaget.lab.making import make_stream
 from piaget.lab.parts import NOTHING, Trusted
 from piaget.lab.runs import fingerprints, peak_memory
-from piaget.lab.table_lives import Say, commit, forgotten
+from piaget.lab.table_lives import Say, commit
 from piaget.lab.table_summary import decision_rows, summary_of
 from piaget.prior_learner import PriorLearner
 from piaget.scoring.worth import check_metric
@@ -67,11 +67,9 @@ def run(
         with contextlib.nullcontext() if ended else only_one([place]):
             begun: dict[str, Any] = {"data_dir": data_dir, "columns": getattr(stream, "columns", None)}
             begun[KEEPS] = True
-            gone = forgotten(place)
-            data = {name: mark for name, mark in fingerprints(stream).items() if name not in gone}
             try:
                 learner = {"seed": seed, **configuration["settings"]}
-                folder.begin(place, configuration, seed, learner, data, **begun)
+                folder.begin(place, configuration, seed, learner, fingerprints(stream), **begun)
             except DataError as error:
                 if not ended:
                     raise

@@ -258,9 +258,13 @@ class Adaptation(ABC):
                 f"{type(self).__name__} keeps more than stored samples, and does not say what becomes of it "
                 "when a task is forgotten (`forgotten`)"
             )
-        places = {int(stored["task"]): stored for stored in memory.values()}
-        left = {i - (i > place): stored for i, stored in places.items() if i != place}
-        return {str(i): stored | {"task": torch.tensor(i)} for i, stored in left.items()}
+        left = {}
+        for name, stored in memory.items():
+            before = int(stored["task"])
+            now = before - (before > place)
+            if before != place:
+                left[str(now) if name == str(before) else name] = stored | {"task": torch.tensor(now)}
+        return left
 
     def recognizes(self, memory: Memory, tasks: int, components: Tensors) -> bool:
         """Is this what it keeps after so many tasks, for components (k, ...)? Asked of what a file holds."""

@@ -12,6 +12,8 @@ import torch
 
 from piaget.data.tasks import Task
 from piaget.errors import DataError, LoadError, PiagetError
+from piaget.lab.configuration import learns_held_out
+from piaget.lab.folder import without_forgotten
 from piaget.lab.making import make_stream
 from piaget.lab.parts import references
 from piaget.lab.runs import fingerprints
@@ -48,13 +50,12 @@ def open_run(run: ReportedRun, data_dir: str | None) -> OpenedRun:
         )
     learner = Learner.load(run.disk.saved_learner())
     stream = make_stream(run.configuration, run.seed, data_dir or run.description.get("data_dir"))
-    gone = run.description.get("forgotten") or ()
-    now = {name: mark for name, mark in fingerprints(stream).items() if name not in gone}
+    now = without_forgotten(run.description, fingerprints(stream))
     check_data(run.folder, run.description.get("data"), now, run.done)
     known = set(learner.tasks)
     tasks = [task for task in (stream[i] for i in range(len(stream))) if task.name in known]
     if not tasks:
-        raise DataError("none of its tasks is in its stream any more: the data have changed")
+        raise DataError("none of the run's tasks is known any more: they were forgotten")
     return OpenedRun(run, learner, tasks)
 
 
@@ -76,6 +77,11 @@ def explore(contents: Contents, data_dir: str | None, notes: list[str]) -> list[
         except (PiagetError, OSError) as error:
             notes.append(f"no component explorer for {run.name}: {error}")
             continue
+        if run.description.get("learned_rows") is not None and learns_held_out(run.configuration):
+            notes.append(
+                f"{run.name} has learned later tables, and with them test rows of groups that it knew: "
+                "scores of these in the component explorer are too good"
+            )
         described = ExplorerData(
             run=contents.positions[run.name],
             depth=len(tasks[0]["weights"]),
