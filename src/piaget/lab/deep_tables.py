@@ -289,13 +289,7 @@ def learn(
                 learner.check(task)
         except TaskError as error:
             why = str(error).removeprefix(f"task {group!r}: ")
-            count, few = len(later.groups[group].y), not bool(later.groups[group].validation.any())
-            why = (
-                f"{count} row{'s' * (count != 1)}, too few for some to be for validation: {why}"
-                if few
-                else why
-            )
-            arrivals.append(Arrival(group, known, 0, seen, left_out=why))
+            arrivals.append(Arrival(group, known, 0, seen, left_out=_few(later.groups[group]) + why))
             continue
         before = _scores(learner, task, later, len(fresh[group][1])) if known else {}
         arrivals.append(Arrival(group, known, len(fresh[group][1]), seen, before))
@@ -310,6 +304,13 @@ def learn(
         rows_now = list(_arrival_rows(learner, arrivals[-1], stream))
         commit(arrivals[-1:], rows_now, {"learned_rows": write_book(run.path, book)})
     return arrivals
+
+
+def _few(rows: GroupRows) -> str:
+    """If a group has no row for validation: how many it has, in words."""
+    many = len(rows.y) != 1
+    few = f"{len(rows.y)} row{'s' * many}, too few for some to be for validation: "
+    return "" if bool(rows.validation.any()) else few
 
 
 def _scores(learner: Learner, task: Task, book: Book, count: int) -> dict[str, float]:
