@@ -195,6 +195,30 @@ def test_predictions_for_a_table(tmp_path, capsys):
     assert "mean of 5 tasks  rmse" in text
 
 
+def test_a_later_table(tmp_path, capsys):
+    """A group is forgotten, and rows are learned; the command of the run finds what it knows."""
+    out, later = table_run(tmp_path), tmp_path / "later.csv"
+    forgotten = said(capsys, "forget", out, "site 3")
+    assert forgotten.code == 0, forgotten.err
+    rows = pandas.read_csv(tmp_path / "stays.csv")
+    new = rows[rows["site"] == "site 0"].head(8)
+    new.assign(stay=new["stay"] + 0.5).to_csv(later, index=False)
+    learned = said(capsys, "learn", out, later)
+    assert (learned.code, "updated with 8 rows" in learned.out) == (0, True), learned.err
+    again = said(capsys, "learn", out, later)
+    assert "Nothing new" in again.out
+    assert said(capsys, "resume", out).code == 0
+
+
+def test_a_later_table_needs_the_first(tmp_path, capsys):
+    """Which data it was, that version did not note; but groups that are gone are missed."""
+    out = table_run(tmp_path)
+    rows = pandas.read_csv(tmp_path / "stays.csv")
+    rows[rows["site"] != "site 2"].to_csv(tmp_path / "stays.csv", index=False)
+    learned = said(capsys, "learn", out, tmp_path / "stays.csv")
+    assert (learned.code, "task 'site 2' is gone" in learned.err) == (2, True), learned.err
+
+
 def test_a_report_of_everything(tmp_path, capsys):
     for name in ("sweep", "whole"):
         copied(name, tmp_path)

@@ -180,8 +180,10 @@ def _first_book(run: RunFolder, learner: Learner) -> Book:
             warnings.simplefilter("ignore", DataNote)  # all was said when the table was read
             stream = make_stream(configuration, run.seed, None, NOTHING, encoding=encoding)
         known = [task for task in stream if task.name in learner.tasks]
-        data = run.description.get("data") or {}
-        check_data(run.path, data, {task.name: task.fingerprint() for task in stream if task.name in data})
+        now, then = {task.name: task.fingerprint() for task in known}, run.description.get("data")
+        if then is None:  # version 0.1 did not note it: all groups must be there, at least
+            then = {name: now.get(name, "") for name in learner.tasks}
+        check_data(run.path, then, now)
     except DataError as error:
         raise DataError(
             f"networks go on learning with all rows of their group, so that the first table is needed once "

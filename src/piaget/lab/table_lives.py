@@ -108,10 +108,9 @@ def forget(path: Path, groups: Sequence[str]) -> tuple[Path, list[str], Learner 
             learner.forget(*left)
             for group in left:
                 folder.log(one.path, f"forgets {printable(group)}")
-            data = {
-                name: mark for name, mark in (one.description.get("data") or {}).items() if name not in left
-            }
-            notes: dict[str, Any] = {"data": data, "forgotten": list(dict.fromkeys([*before, *left]))}
+            notes: dict[str, Any] = {"forgotten": list(dict.fromkeys([*before, *left]))}
+            if (data := one.description.get("data")) is not None:
+                notes["data"] = {name: mark for name, mark in data.items() if name not in left}
             if isinstance(learner, Learner) and one.description.get("learned_rows") is not None:
                 book = deep_tables.read_book(one, learner).without(left)
                 notes["learned_rows"] = deep_tables.write_book(one.path, book)
@@ -127,7 +126,11 @@ def _finish(place: Path) -> None:
     what was to be forgotten."""
     remove_leftovers(place / "learner", "learner")
     folder.finish_change(place)
-    deep_tables.remove_old(RunFolder(place))
+    deep_tables.remove_old(run := RunFolder(place))
+    if run.description.get("rows") is None:  # version 0.1: other columns, and nobody noted what is there
+        text = HEADER + as_csv(list(run.rows()))
+        write_atomically(run.rows_file, text)
+        folder.note(place, rows=_extent(text), saved=folder.learner_mark(place))
 
 
 def commit(
@@ -137,7 +140,7 @@ def commit(
     crash is known, and what is done again is the same."""
     before = HEADER if begin else _row_text(place)
     text = before + as_csv(rows)
-    extent = Extent(len(text), hashlib.sha256(text).hexdigest())._asdict()
+    extent = _extent(text)
     with tempfile.TemporaryDirectory() as beside:
         learner.save(Path(beside) / "learner")
         mark = folder.learner_mark(Path(beside))
@@ -145,6 +148,10 @@ def commit(
     write_atomically(place / "rows.csv", text)
     learner.save(place / "learner")
     folder.note(place, rows=extent, saved=mark, next=None, **notes)
+
+
+def _extent(text: bytes) -> dict[str, Any]:
+    return Extent(len(text), hashlib.sha256(text).hexdigest())._asdict()
 
 
 def _row_text(place: Path) -> bytes:
