@@ -32,10 +32,12 @@ def test_the_page_on_python(capsys):
         "march": month(2, ["site 1", "site 9"])[0],
     }  # fmt: skip
     pieces = blocks("docs/python.md")
-    assert len(pieces) == 6
+    assert len(pieces) == 7
     for piece in pieces:
         exec(piece, names)
-        if "forget" in piece:
+        if "learner.forget" in piece:
+            assert learner.tasks == ["site 7"]
+        if "model.forget" in piece:
             assert names["model"].groups_ == ["site 1", "site 2", "site 4"]
             assert (names["low"] < names["mean"]).all()
         if "learner.module" in piece:
