@@ -63,6 +63,13 @@ METHODS: dict[str, dict[str, Any]] = {
     "recommended with replay": PAPER | {"algorithm": "recommended"},
     "recommended with component dropout": PAPER
     | {"algorithm": "recommended", "adaptation": "fm", "expansion": "mcnemar"},
+    "recommended with component dropout, constant rate": PAPER
+    | {
+        "algorithm": "recommended",
+        "adaptation": "fm",
+        "expansion": "mcnemar",
+        "rate_schedule": "constant",
+    },
     "recommended without expansion": PAPER
     | {"algorithm": "recommended", "adaptation": "fm", "expansion": "none"},
     "recommended at 1e-3": PAPER | {"algorithm": "recommended", "adaptation": "fm", "learning_rate": 1e-3},
