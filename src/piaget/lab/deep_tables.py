@@ -54,7 +54,7 @@ _DESCRIPTION: dict[str, Any] = {
     "groups": list[str],
 }
 
-Say = Callable[[str], None]
+Say = Callable[[str], None]  # what is going on, in words
 # What arrived, as rows of the run, too, and notes on it.
 Commit = Callable[[Sequence[Arrival], Sequence[Row], dict[str, Any]], None]
 

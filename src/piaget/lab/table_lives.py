@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from piaget.errors import LoadError, SettingError, note
 from piaget.files import write_atomically
 from piaget.knowledge.storage import remove_leftovers
 from piaget.lab import deep_tables, folder
+from piaget.lab.deep_tables import Say as Say
 from piaget.lab.folder import DONE, RunFolder
 from piaget.lab.locks import only_one
 from piaget.lab.row_file import HEADER, Extent, as_csv
@@ -25,8 +26,6 @@ from piaget.prior_learner import PriorLearner
 from piaget.scoring.rows import Row
 from piaget.streams.table_notes import some
 from piaget.table_life import Arrival, arrival_rows, learn_table
-
-Say = Callable[[str], None]  # what is going on, in words
 
 
 def only_run(path: Path) -> RunFolder:
