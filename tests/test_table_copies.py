@@ -11,7 +11,7 @@ import piaget
 from piaget.errors import DataError, DataNote, SettingError
 from piaget.streams import from_table
 from piaget.streams.table_rows import rows_by_group
-from piaget.table_copies import new_rows, note_copies
+from piaget.table_copies import learned_batches, new_rows, note_copies
 from tests.commands import said, words
 from tests.tables import visits
 
@@ -175,7 +175,7 @@ def test_a_table_with_other_digits_is_noted(target, rows):
 def note_of(learner, table):
     """Notes of what would be learned."""
     groups, source = rows_by_group(table, learner.encoding(), learner.labels)
-    note_copies(learner, new_rows(learner.lessons, groups, source), source)
+    note_copies(learner, new_rows(learned_batches(learner), groups, source), source)
 
 
 @pytest.mark.parametrize("seed", range(4))

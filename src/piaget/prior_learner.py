@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from piaget import prior
 from piaget.data.class_weight import check_class_weight, check_classes
-from piaget.data.marks import is_batch, marks_of, overlap_of
+from piaget.data.marks import is_batch, marks_of, overlap_of, usual_repeats
 from piaget.data.plain import check_count, check_seed
 from piaget.data.tasks import Task
 from piaget.errors import SettingError, TaskError, UnknownTaskError, note
 from piaget.knowledge import prior_storage
 from piaget.knowledge.checks import as_tasks, check_is_task
 from piaget.knowledge.common import Label, Rows, check_labels, common_of
-from piaget.knowledge.prior_storage import Lessons, PriorState, usual_repeats
+from piaget.knowledge.prior_storage import Lessons, PriorState
 from piaget.prior.many import learn_many
 from piaget.prior_answers import NOTHING, PriorAnswers
 from piaget.scoring.rows import BY_CLASS, EVALUATION, EXPLAINED, TRIAL, USUALLY, Row
@@ -114,8 +114,9 @@ class PriorLearner(PriorAnswers):
         self._known_name(task)
         x, y = self._rows(task)
         watched = self._watched(task, evaluate_on)
-        own = self.lessons[task.name].batches
-        if not again and overlap_of(marks_of(x, y), own, lambda: usual_repeats(self.lessons)).known:
+        learned = {name: one.batches for name, one in self.lessons.items()}
+        overlap = overlap_of(marks_of(x, y), learned[task.name], lambda: usual_repeats(learned))
+        if not again and overlap.known:
             raise TaskError(f"task {task.name!r}: these {len(y)} rows were learned before; expected new ones")
         known = prior.update(self._known, task.name, x, y)
         self._take(known, {task.name: (x, y)}, {}, None)

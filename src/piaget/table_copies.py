@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from piaget.data.marks import PART, Overlap, marks_of, origins, overlap_of
+from piaget.data.marks import PART, Overlap, marks_of, origins, overlap_of, usual_repeats
 from piaget.errors import DataError, note
 from piaget.knowledge.common import Rows
-from piaget.knowledge.prior_storage import Lessons, usual_repeats
 from piaget.prior_learner import PriorLearner
 from piaget.streams.table_notes import some
 
@@ -21,16 +20,24 @@ NOT_FEW = 5  # rows: with fewer, it may be chance
 SAMPLED = 50, 100  # groups, and rows of each, that are looked at
 
 
+Learned = Mapping[str, Sequence[Tensor]]  # of each group, the marks of the rows that were learned at once
+
+
+def learned_batches(learner: PriorLearner) -> Learned:
+    """What a learner has learned."""
+    return {group: one.batches for group, one in learner.lessons.items()}
+
+
 def new_rows(
-    lessons: Mapping[str, Lessons], groups: dict[str, Rows], source: str, skip_known: bool = False
+    learned: Learned, groups: dict[str, Rows], source: str, skip_known: bool = False
 ) -> dict[str, Rows]:
-    """Those that were not learned before, of each group. lessons: what was. skip_known: whatever equals a row
+    """Those that were not learned before, of each group. learned: what was. skip_known: whatever equals a row
     that was learned is that row, also if others are missing, or rows are often alike."""
-    usual = functools.cache(lambda: usual_repeats(lessons))
+    usual = functools.cache(lambda: usual_repeats(learned))
     overlaps = {
-        group: overlap_of(marks_of(*rows), lessons[group].batches, usual)
+        group: overlap_of(marks_of(*rows), learned[group], usual)
         for group, rows in groups.items()
-        if group in lessons
+        if group in learned
     }
     if skip_known:
         masks = {group: overlap.beyond() for group, overlap in overlaps.items()}
@@ -92,7 +99,7 @@ def note_copies(learner: PriorLearner, fresh: dict[str, Rows], source: str) -> N
     there = {group: rows for group, rows in fresh.items() if len(rows[1])}
     if learner.tasks:
         _note_near({group: rows for group, rows in there.items() if group in learner.tasks}, learner, source)
-        note_renamed(learner.lessons, there, source)
+        note_renamed(learned_batches(learner), there, source)
 
 
 def _note_near(fresh: dict[str, Rows], learner: PriorLearner, source: str) -> None:
@@ -136,11 +143,10 @@ def _near(distances: Tensor) -> float:
     return float((distances.min(1).values <= NEAR).double().mean())
 
 
-def note_renamed(lessons: Mapping[str, Lessons], fresh: dict[str, Rows], source: str) -> None:
+def note_renamed(learned: Learned, fresh: dict[str, Rows], source: str) -> None:
     """Notes new groups that have only rows of a known one, where rows differ."""
-    new = {group: marks_of(*rows) for group, rows in fresh.items() if len(rows[1]) and group not in lessons}
-    learned = {group: one.batches for group, one in lessons.items()}
-    usual = functools.cache(lambda: usual_repeats(lessons))
+    new = {group: marks_of(*rows) for group, rows in fresh.items() if len(rows[1]) and group not in learned}
+    usual = functools.cache(lambda: usual_repeats(learned))
     same = {}
     for group, origin in origins(new, learned).items():
         overlap = overlap_of(new[group], learned[origin], usual)

@@ -14,7 +14,7 @@ from piaget.prior_learner import PriorLearner
 from piaget.scoring.rows import ARRIVAL, EXPLAINED, USUAL_SPREAD, USUALLY, Row
 from piaget.streams.table_notes import note_alike
 from piaget.streams.table_rows import rows_by_group
-from piaget.table_copies import new_rows, note_copies
+from piaget.table_copies import learned_batches, new_rows, note_copies
 
 FAR_RANGES = 10  # how many times the range that was learned a value may lie outside it without a note
 
@@ -89,7 +89,7 @@ def learn_table(
         _note_far(learner, encoding.target, groups)
     fresh = groups
     if not again:
-        fresh = new_rows(learner.lessons, groups, source, skip_known)
+        fresh = new_rows(learned_batches(learner), groups, source, skip_known)
         note_copies(learner, fresh, source)
     new = {g: rows for g, rows in fresh.items() if len(rows[1]) and learner.tasks and g not in learner.tasks}
     explained = prior.appraise_many(learner.known, new) if new else {}
@@ -131,13 +131,28 @@ def _arrival(
     return Arrival(group, known, len(y), seen, scores, explained)
 
 
-def arrival_rows(learner: PriorLearner, arrivals: Sequence[Arrival], stream: str) -> list[Row]:
-    """As rows, for the record."""
+def arrival_rows(arrivals: Sequence[Arrival], stream: str, method: str, seed: int, epoch: int) -> list[Row]:
+    """As rows, for the record. epoch: of a task, the last one."""
     rows = []
     for one in arrivals:
         values = dict(one.before) | {"samples": float(one.rows)}
         if one.explained is not None:
             values |= dict(zip((EXPLAINED, USUALLY, USUAL_SPREAD), one.explained, strict=True))
         for metric, value in values.items() if one.rows else ():
-            rows.append(learner.row(one.group, ARRIVAL, metric, value, one.group, "new", stream))
+            rows.append(
+                Row(
+                    stream=stream,
+                    method=method,
+                    seed=seed,
+                    trained=one.group,
+                    epoch=epoch,
+                    stage=ARRIVAL,
+                    evaluated=one.group,
+                    split="new",
+                    metric=metric,
+                    component=None,
+                    depth=None,
+                    value=value,
+                )
+            )
     return rows

@@ -53,6 +53,11 @@ def repeats(batches: Sequence[Tensor]) -> float:
     return _chance(np.diff(ends, prepend=0).tolist(), sizes)
 
 
+def usual_repeats(learned: Mapping[str, Sequence[Tensor]]) -> float:
+    """How probably two rows that were learned of a group at once are equal, by the batches of all groups."""
+    return repeats([batch for batches in learned.values() for batch in batches])
+
+
 def _chance(counts: Iterable[int], sizes: Iterable[int]) -> float:
     """The share of pairs that are equal. counts: of rows that are equal; sizes: of batches."""
     equal, pairs = (sum(n * (n - 1) for n in numbers) for numbers in (counts, sizes))

@@ -73,6 +73,7 @@ def check_update(settings: Settings, state: State, task: Task) -> Task:
             raise TaskError(
                 f"task {task.name!r}: {what} {told}; expected {expected}, as when the task was learned"
             )
+    # Bytes are divided, by the largest one that was there; fractions are not, and are no bytes.
     if (task.scaling.divisor == 1) != (record.scaling.divisor == 1):
         raise TaskError(
             f"task {task.name!r}: inputs are divided by {task.scaling.divisor:g}; expected "

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from piaget import prior
 from piaget.data.class_weight import ClassWeight, check_class_weight, check_classes
-from piaget.data.marks import repeats
 from piaget.data.typed_data import read
 from piaget.errors import LoadError, SettingError
 from piaget.knowledge.common import Common, Label, restored
@@ -31,11 +30,6 @@ class Lessons:
     @property
     def rows(self) -> int:
         return sum(map(len, self.batches))
-
-
-def usual_repeats(lessons: Mapping[str, Lessons]) -> float:
-    """How probably two rows that were learned of a task at once are equal, by all tasks."""
-    return repeats([batch for one in lessons.values() for batch in one.batches])
 
 
 @dataclass(frozen=True, eq=False)

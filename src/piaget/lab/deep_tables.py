@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,7 +29,6 @@ from piaget.data.typed_data import read_fields
 from piaget.errors import DataError, DataNote, LoadError, TaskError
 from piaget.files import write_atomically
 from piaget.knowledge.common import Rows, labels_of
-from piaget.knowledge.prior_storage import Lessons
 from piaget.knowledge.state import TaskRecord
 from piaget.lab.configuration import learns_held_out
 from piaget.lab.folder import RunFolder
@@ -37,12 +36,12 @@ from piaget.lab.making import make_stream
 from piaget.lab.parts import NOTHING
 from piaget.lab.unchanged import check_data
 from piaget.learner import Learner
-from piaget.scoring.rows import ARRIVAL, COLUMNS, FURTHER, SCORES, Row
+from piaget.scoring.rows import FURTHER, SCORES, Row
 from piaget.streams.table_notes import note_alike
 from piaget.streams.table_rows import rows_by_group
 from piaget.streams.table_stream import TableStream
 from piaget.table_copies import new_rows, note_renamed
-from piaget.table_life import Arrival
+from piaget.table_life import Arrival, arrival_rows
 
 VALIDATION = 0.25  # of a group's new rows: they tell when to stop, and whether a new component is kept
 FILES = "learned-rows-*.safetensors"
@@ -85,8 +84,9 @@ class Book:
     groups: dict[str, GroupRows]
 
     @property
-    def lessons(self) -> dict[str, Lessons]:
-        return {group: Lessons("", rows.batches()) for group, rows in self.groups.items()}
+    def batches(self) -> dict[str, tuple[Tensor, ...]]:
+        """Marks of all rows, by group and table."""
+        return {group: rows.batches() for group, rows in self.groups.items()}
 
     def with_rows(self, group: str, new: Rows, seed: int) -> Book:
         """And these of a group."""
@@ -273,9 +273,9 @@ def learn(
     note_alike(groups, learner.tasks)
     fresh = groups
     if not again:
-        lessons = book.lessons
-        fresh = new_rows(lessons, groups, source, skip_known)
-        note_renamed(lessons, fresh, source)
+        learned = book.batches
+        fresh = new_rows(learned, groups, source, skip_known)
+        note_renamed(learned, fresh, source)
     arrivals, stream = [], table.name.split(".")[0]
     for i, (group, rows) in enumerate(groups.items()):
         seen = len(rows[1]) - len(fresh[group][1])
@@ -303,8 +303,9 @@ def learn(
         else:
             learner.learn(task)
         book = later
-        rows_now = list(_arrival_rows(learner, arrivals[-1], stream))
-        commit(arrivals[-1:], rows_now, {"learned_rows": write_book(run.path, book)})
+        settings = learner.settings
+        told = arrival_rows(arrivals[-1:], stream, settings.method, settings.seed, settings.most_epochs)
+        commit(arrivals[-1:], told, {"learned_rows": write_book(run.path, book)})
     return arrivals
 
 
@@ -323,16 +324,3 @@ def _scores(learner: Learner, task: Task, book: Book, count: int) -> dict[str, f
     new = replace(task, test=Split(x[-count:], y[-count:]))
     scores = (*SCORES, *FURTHER)
     return {row["metric"]: row["value"] for row in learner.evaluate(new) if row["metric"] in scores}
-
-
-def _arrival_rows(learner: Learner, arrival: Arrival, stream: str) -> Iterator[Row]:
-    """For the record."""
-    settings = learner.settings
-    about: dict[str, Any] = {
-        "stream": stream, "method": settings.method, "seed": settings.seed, "trained": arrival.group,
-        "epoch": settings.most_epochs, "stage": ARRIVAL, "evaluated": arrival.group, "split": "new",
-        "component": None, "depth": None,
-    }  # fmt: skip
-    for metric, value in (arrival.before | {"samples": float(arrival.rows)}).items():
-        row = about | {"metric": metric, "value": value}
-        yield Row(**{name: row[name] for name in COLUMNS})  # type: ignore[typeddict-item]

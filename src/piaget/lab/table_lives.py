@@ -23,7 +23,7 @@ from piaget.lab.locks import only_one
 from piaget.lab.row_file import HEADER, Extent, as_csv
 from piaget.learner import Learner, load
 from piaget.prior_learner import PriorLearner
-from piaget.scoring.rows import Row
+from piaget.scoring.rows import PRIOR_METHOD, Row
 from piaget.streams.table_notes import some
 from piaget.table_life import Arrival, arrival_rows, learn_table
 
@@ -36,8 +36,8 @@ def only_run(path: Path) -> RunFolder:
     return runs[0] if runs else RunFolder(path)
 
 
-def opened(path: Path) -> tuple[RunFolder, Learner | PriorLearner]:
-    """The run of a folder, and its learner."""
+def done_run(path: Path) -> RunFolder:
+    """The run of a folder, which must be done, one over a table, and have the learner that it saved."""
     one = only_run(path)
     if not (one.path / "run.json").is_file():
         raise folder.no_runs(path)
@@ -47,7 +47,8 @@ def opened(path: Path) -> tuple[RunFolder, Learner | PriorLearner]:
         raise SettingError(
             f"{one.path} is a run over {one.configuration['stream']}; expected one over a table"
         )
-    return one, load(one.saved_learner())
+    one.saved_learner()
+    return one
 
 
 def learn(
@@ -60,10 +61,9 @@ def learn(
 ) -> tuple[list[Arrival], Learner | PriorLearner, Path]:
     """A later table; what it brought of each group, the learner that knows it, and the run's folder. Unless
     it is to be kept, nothing of that is written."""
-    run, _ = opened(path)
-    with only_one([run.path]):
-        _finish(run.path)
-        run, learner = opened(run.path)
+    place = done_run(path).path
+    with only_one([place]):
+        run, learner = _opened(place)
         before = run.description.get("forgotten") or []
 
         def kept(learned: Sequence[Arrival], rows: Sequence[Row], notes: dict[str, Any]) -> None:
@@ -86,7 +86,8 @@ def learn(
             columns = run.description.get("columns")
             arrivals = learn_table(learner, table, again=again, skip_known=skip_known, columns=columns)
             if keep and any(arrival.rows for arrival in arrivals):
-                kept(arrivals, arrival_rows(learner, arrivals, table.name.split(".")[0]), {})
+                stream = table.name.split(".")[0]
+                kept(arrivals, arrival_rows(arrivals, stream, PRIOR_METHOD, learner.seed, epoch=1), {})
         gone = [one.group for one in arrivals if one.rows and not one.known and one.group in before]
         if gone:
             note(f"groups that were forgotten come again: {some(gone)}")
@@ -96,10 +97,9 @@ def learn(
 def forget(path: Path, groups: Sequence[str]) -> tuple[Path, list[str], Learner | PriorLearner]:
     """Groups are forgotten; the run's folder, each of the groups once, and the learner. Those that were
     forgotten before are noted: a command that was broken off may be given again."""
-    one, _ = opened(path)
-    with only_one([one.path]):
-        _finish(one.path)
-        one, learner = opened(one.path)
+    place = done_run(path).path
+    with only_one([place]):
+        one, learner = _opened(place)
         groups, before = list(dict.fromkeys(groups)), one.description.get("forgotten") or []
         gone = [group for group in groups if group in before and group not in learner.tasks]
         left = [group for group in groups if group not in gone]
@@ -118,6 +118,13 @@ def forget(path: Path, groups: Sequence[str]) -> tuple[Path, list[str], Learner 
         if gone:
             note(f"forgotten before: {some(gone)}")
     return one.path, groups, learner
+
+
+def _opened(place: Path) -> tuple[RunFolder, Learner | PriorLearner]:
+    """A run as it is when nothing is left undone, and its learner. By whoever holds the folder's lock."""
+    _finish(place)
+    run = done_run(place)
+    return run, load(run.saved_learner())
 
 
 def _finish(place: Path) -> None:
