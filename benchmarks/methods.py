@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import piaget
+from benchmarks import grids
 from piaget.data.tasks import Split, Task, split_rows
 from piaget.lab import compare
 from piaget.lab.final_table import mean_and_error
@@ -29,7 +30,13 @@ from piaget.scoring.rows import Row, final_performance, final_scores
 from piaget.streams.lazy import MadeStream
 
 CHOOSING, REPORTING = range(100, 105), range(10)
-OPTIONS: dict[str, dict[str, Any]] = {"cub": {"features": "resnet18_approx"}}  # of streams
+OPTIONS: dict[str, dict[str, Any]] = {  # of streams
+    "cub": {"features": "resnet18_approx"},
+    "grids": {"tasks": 120, "tests": 0},
+}
+SIZES: dict[str, dict[str, Any]] = {  # of learners, where they are not the paper's
+    "grids": {name: value for name, value in grids.SETTINGS.items() if name not in ("replay_size", "compile")}
+}
 # To choose, fewer samples are enough; all of them take five times as long.
 FEWER: dict[str, dict[str, Any]] = {"mnist": {"train_size": 2000}, "fashion": {"train_size": 2000}}
 
@@ -70,6 +77,7 @@ METHODS: dict[str, dict[str, Any]] = {
         "expansion": "mcnemar",
         "rate_schedule": "constant",
     },
+    "frozen, McNemar": PAPER | {"adaptation": "fm", "expansion": "mcnemar"},
     "recommended without expansion": PAPER
     | {"algorithm": "recommended", "adaptation": "fm", "expansion": "none"},
     "recommended at 1e-3": PAPER | {"algorithm": "recommended", "adaptation": "fm", "learning_rate": 1e-3},
@@ -122,7 +130,7 @@ def train(streams: list[str], variants: list[str], seeds: list[int], out: Path, 
             chosen = variant(name)
             usual = settings_of(stream, "soft-ordering", chosen["adaptation"], chosen["algorithm"], chosen)
             folder = out / stream / name.replace(" ", "-")
-            compare([usual | chosen], [given], seeds, folder)
+            compare([usual | SIZES.get(stream, {}) | chosen], [given], seeds, folder)
             print(f"{stream}, {name}: done", flush=True)
 
 
