@@ -6,8 +6,8 @@
 
 Choosing never sees test data: of seeds 100 to 104, half of each task's validation data is what the learner
 has for its own decisions, and the other half takes the place of test data. Reporting is on seeds 0 to 9, with
-streams as they are. Both go on where they were stopped. A variant is one of METHODS, or one or more of
-PARTS on top of the paper's method: --variants paper "cosine rate" "cosine rate + best epoch".
+streams as they are. Both go on where they were stopped. A variant is one of METHODS, with any of PARTS on top
+of it, or of the paper's method: --variants paper "cosine rate + best epoch" "recommended + similar start".
 """
 
 from __future__ import annotations
@@ -50,14 +50,18 @@ PARTS: dict[str, dict[str, Any]] = {
     "threefold cosine rate": {"rate_schedule": "cosine", "learning_rate": 3e-3},
     "tenfold cosine rate": {"rate_schedule": "cosine", "learning_rate": 1e-2},
     "threefold rate": {"learning_rate": 3e-3},
+    "the paper's rate": {"learning_rate": 1e-3},
+    "constant rate": {"rate_schedule": "constant"},
     "best epoch": {"kept_epoch": "best"},
     "balanced replay": {"replay_share": 0.5},
     "validated adaptation": {"acceptance": "validated"},
     "averaging": {"averaging": 1.0},
+    "replay": {"adaptation": "er"},
     "frozen components": {"adaptation": "fm"},
     "stored outputs": {"adaptation": "der++"},
     "McNemar": {"expansion": "mcnemar"},
     "second attempt": {"expansion": "second-attempt"},
+    "no expansion": {"expansion": "none"},
     "similar start": {"start": "similar"},
     "weight decay 0.3": {"weight_decay": 0.3},
     "weight decay 1": {"weight_decay": 1.0},
@@ -67,22 +71,6 @@ METHODS: dict[str, dict[str, Any]] = {
     "frozen": PAPER | {"adaptation": "fm"},
     "alone": PAPER | {"adaptation": "fm", "algorithm": "alone"},
     "recommended": PAPER | {"algorithm": "recommended", "adaptation": "fm"},
-    "recommended with replay": PAPER | {"algorithm": "recommended"},
-    "recommended with component dropout": PAPER
-    | {"algorithm": "recommended", "adaptation": "fm", "expansion": "mcnemar"},
-    "recommended with component dropout, constant rate": PAPER
-    | {
-        "algorithm": "recommended",
-        "adaptation": "fm",
-        "expansion": "mcnemar",
-        "rate_schedule": "constant",
-    },
-    "frozen, McNemar": PAPER | {"adaptation": "fm", "expansion": "mcnemar"},
-    "recommended without expansion": PAPER
-    | {"algorithm": "recommended", "adaptation": "fm", "expansion": "none"},
-    "recommended at 1e-3": PAPER | {"algorithm": "recommended", "adaptation": "fm", "learning_rate": 1e-3},
-    "recommended at 1e-3, constant": PAPER
-    | {"algorithm": "recommended", "adaptation": "fm", "learning_rate": 1e-3, "rate_schedule": "constant"},
     "recommended without scale and shift": PAPER
     | {
         "adaptation": "fm",
@@ -95,11 +83,11 @@ METHODS: dict[str, dict[str, Any]] = {
 
 
 def variant(name: str) -> dict[str, Any]:
-    """A method by name; or parts, on top of the paper's method: "cosine rate + best epoch"."""
-    if name in METHODS:
-        return METHODS[name]
-    settings = PAPER
-    for part in name.split(" + "):
+    """A method by name, with parts on top of it: "recommended + similar start". Parts alone are on top of the
+    paper's method: "cosine rate + best epoch"."""
+    first, *parts = name.split(" + ")
+    settings = METHODS.get(first, PAPER)
+    for part in parts if first in METHODS else [first, *parts]:
         if part not in PARTS:
             raise SystemExit(f"{part!r} is neither a method nor a part: {', '.join([*METHODS, *PARTS])}")
         settings = settings | PARTS[part]
@@ -178,7 +166,7 @@ def main() -> None:
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--streams", nargs="+", default=["objects-random"])
     parser.add_argument(
-        "--variants", nargs="+", default=[*METHODS, *PARTS], help='methods, or parts: "a + b"'
+        "--variants", nargs="+", default=[*METHODS, *PARTS], help='methods and parts: "a + b"'
     )
     parser.add_argument("--seeds", nargs="+", type=int)
     parser.add_argument("--out", type=Path)

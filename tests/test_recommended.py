@@ -101,7 +101,7 @@ def test_components_stay_frozen_unless_an_adaptation_is_chosen(tmp_path, capsys)
 
 def test_the_benchmark_chooses_between_what_is_recommended_and_the_same_with_replay():
     recommended, with_replay = (
-        piaget.Learner(**variant(name)).settings for name in ("recommended", "recommended with replay")
+        piaget.Learner(**variant(name)).settings for name in ("recommended", "recommended + replay")
     )
     assert recommended == piaget.Learner(algorithm="recommended").settings
     assert with_replay == piaget.Learner(adaptation="er", algorithm="recommended").settings
