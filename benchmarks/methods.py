@@ -35,7 +35,7 @@ OPTIONS: dict[str, dict[str, Any]] = {  # of streams
     "grids": {"tasks": 120, "tests": 0},
 }
 SIZES: dict[str, dict[str, Any]] = {  # of learners, where they are not the paper's
-    "grids": {name: value for name, value in grids.SETTINGS.items() if name not in ("replay_size", "compile")}
+    "grids": {name: value for name, value in grids.SETTINGS.items() if name != "replay_size"}
 }
 # To choose, fewer samples are enough; all of them take five times as long.
 FEWER: dict[str, dict[str, Any]] = {"mnist": {"train_size": 2000}, "fashion": {"train_size": 2000}}
