@@ -54,6 +54,15 @@ def test_a_bar_of_epochs(capsys):
     )
 
 
+@pytest.mark.parametrize(("algorithm", "counts"), [("compositional", True), ("no-components", False)])
+def test_the_bar_tells_of_components_where_there_are_some(capsys, algorithm, counts):
+    learner = piaget.Learner(algorithm=algorithm, width=4, epochs=2, initial_tasks=1)
+    reports: list[piaget.EpochReport] = []
+    learner.learn(make_task("one"), progress=True, on_epoch=reports.append)
+    assert ("components" in capsys.readouterr().err) == counts
+    assert {report.components for report in reports} == {4 if counts else 0}
+
+
 def test_polars_in_and_out():
     table = only(frame(), "cost")
     learner = piaget.Learner("linear", algorithm="compositional", epochs=3)

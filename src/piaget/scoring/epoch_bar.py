@@ -19,7 +19,8 @@ def epoch_bar(on_epoch: OnEpoch | None) -> Iterator[OnEpoch]:
     with Progress(*columns, console=Console(stderr=True)) as bar:
 
         def tell(report: EpochReport) -> bool | None:
-            text = f"{escape(report.task)}: {report.stage}, {report.components} components"
+            text = f"{escape(report.task)}: {report.stage}"
+            text += f", {report.components} components" if report.components else ""
             if not bar.tasks:
                 bar.add_task(text)
             bar.update(bar.task_ids[0], description=text, completed=report.epoch, total=report.epochs)

@@ -27,6 +27,7 @@ KEPT = 2**29  # bytes of encoded test data kept while a task is learned
 class EpochReport:
     """What is told after each epoch.
 
+    `components` is how many there are, without one on trial: 0 of a single network, which has none to combine.
     `score("validation")`, or of "train" or "test", is the score of the tasks being learned (their mean, if
     they are several): accuracy, or error in the user's units. It is computed when it is asked for.
 
@@ -127,7 +128,7 @@ class Watch:
             refresh()
             return self.mean_score(tasks, split)
 
-        k = self.state.k - candidates
+        k = self.state.k - candidates if self.settings.structure.axes else 0
         return bool(self.on_epoch(EpochReport(self.settings.seed, last, stage, epoch, epochs, k, score)))
 
     def mean_score(self, tasks: Sequence[Task], split: str) -> float:
