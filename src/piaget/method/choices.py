@@ -112,9 +112,9 @@ class Choices(TypedDict, total=False):
     rate_schedule: Annotated[
         str | RateSchedule,
         About(
-            one_of("constant", "cosine", "adaptation-cosine"),
+            one_of("constant", "cosine", "late-cosine", "adaptation-cosine"),
             TRAINING,
-            "how the rate changes within a stage; adaptation-cosine: by step, where components adapt "
+            "how the rate changes within a stage; late-cosine: in its last part; adaptation-cosine: by step, where components adapt "
             "(constant)",
             part=True,
         ),
