@@ -114,8 +114,8 @@ class Choices(TypedDict, total=False):
         About(
             one_of("constant", "cosine", "late-cosine", "adaptation-cosine"),
             TRAINING,
-            "how the rate changes within a stage; late-cosine: in its last part; adaptation-cosine: by step, where components adapt "
-            "(constant)",
+            "how the rate changes within a stage; late-cosine: in its last 30 %; adaptation-cosine: by step, "
+            "where components adapt (constant)",
             part=True,
         ),
     ]

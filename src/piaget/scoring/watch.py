@@ -27,7 +27,7 @@ KEPT = 2**29  # bytes of encoded test data kept while a task is learned
 class EpochReport:
     """What is told after each epoch.
 
-    `components` is how many there are, without one on trial: 0 of a single network, which has none to combine.
+    `components` is how many there are, without one on trial: 0 of a single network, which combines none.
     `score("validation")`, or of "train" or "test", is the score of the tasks being learned (their mean, if
     they are several): accuracy, or error in the user's units. It is computed when it is asked for.
 
