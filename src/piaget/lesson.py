@@ -252,8 +252,8 @@ class Lesson:
         evidence = TaskNetwork(self.settings, self.state, record).evidence(task.validation)
         if progress.first is not None:
             first = replace(evidence, without=self._first_outputs(task))
-            if first.errors[1] > evidence.errors[1]:
-                progress.first = None  # the second attempt is better even without the candidate
+            if any(self.settings.algorithm.expansion.passes) and evidence.errors[1] < first.errors[1]:
+                progress.first = None  # the second attempt is better, even with the candidate hidden
             else:
                 evidence = first
         kept = self.settings.algorithm.expansion.keeps(evidence)
