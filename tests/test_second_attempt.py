@@ -8,6 +8,7 @@ import torch
 
 import piaget
 from piaget.errors import LoadError
+from piaget.lesson import Lesson
 from piaget.method import objective
 from piaget.scoring.scores import TaskNetwork
 from tests.small import binary_tasks, make_task, mixed_tasks, validation_of
@@ -27,6 +28,13 @@ class Decided(piaget.Expansion):
         SEEN.append(evidence)
         perfect = objective.perfect(evidence.kind, evidence.targets, evidence.without.shape[1])
         return self.kept or torch.equal(evidence.with_candidate, perfect)
+
+
+@dataclass(frozen=True)
+class DecidedByDropout(Decided):
+    """The same, by component dropout."""
+
+    passes = (False, True)
 
 
 SEEN: list[piaget.Evidence] = []
@@ -149,20 +157,60 @@ def test_evidence_without_the_candidate_is_the_first_attempts():
         assert torch.equal(evidence.without, answers)
 
 
+@pytest.mark.parametrize("adaptation", ["fm", "er"])
+@pytest.mark.parametrize("first_is_better", [True, False])
+def test_the_better_of_both_attempts_stays_if_the_candidate_does_not(
+    monkeypatch, adaptation, first_is_better
+):
+    *past, task = binary_tasks(3)
+    without = learned([*past, task], "none", adaptation=adaptation)
+    tried = learned(past, DecidedByDropout(False), adaptation=adaptation)
+    split = validation_of(task)
+    if not first_is_better:
+        wrong = objective.perfect("binary", 1 - split.y, 1)
+        monkeypatch.setattr(Lesson, "_first_outputs", lambda self, task: wrong)
+    else:
+        monkeypatch.setattr(piaget.Evidence, "errors", property(lambda self: (0.5, 0.5)))  # none is worse
+    SEEN.clear()
+    rows = tried.learn(task)
+    assert values(rows, "kept") == [0.0]
+    assert tried.components == SMALL["initial_components"]
+    network = TaskNetwork(tried.settings, tried.state, tried.state.records[task.name])
+    torch.testing.assert_close(SEEN[-1].without, network.outputs(network.inputs(split.x)))
+    if first_is_better:
+        assert_same(without, tried)
+    else:
+        first = TaskNetwork(without.settings, without.state, without.state.records[task.name])
+        assert not torch.allclose(SEEN[-1].without, first.outputs(first.inputs(split.x)))
+
+
+def test_a_candidate_that_was_never_hidden_is_compared_with_the_first_attempt_alone(monkeypatch):
+    """The network without it was not trained: it must not stay, however many samples it has right."""
+    *past, task = binary_tasks(3)
+    wrong = objective.perfect("binary", 1 - validation_of(task).y, 1)
+    tried = learned(past, Decided(False))
+    monkeypatch.setattr(Lesson, "_first_outputs", lambda self, task: wrong)
+    SEEN.clear()
+    tried.learn(task)
+    assert torch.equal(SEEN[-1].without, wrong)
+    assert_same(learned([*past, task], "none"), tried)
+
+
 # --- interrupted, saved, in cohorts -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kept", [False, True])
 @pytest.mark.parametrize("epoch", [1, EPOCHS, EPOCHS + 1, 2 * EPOCHS])
-def test_interrupted_it_goes_on_as_if_nothing_had_been(kept, epoch, tmp_path):
+@pytest.mark.parametrize("rule", [Decided, DecidedByDropout])
+def test_interrupted_it_goes_on_as_if_nothing_had_been(rule, kept, epoch, tmp_path):
     tasks = mixed_tasks(4)
-    whole = learned(tasks, Decided(kept))
-    part = learned(tasks[:3], Decided(kept))
+    whole = learned(tasks, rule(kept))
+    part = learned(tasks[:3], rule(kept))
     killed_at(epoch, part, tasks[3])
     assert part.state.progress is not None
     assert (part.state.progress.first is not None) == (epoch > EPOCHS)
     part.save(tmp_path)
-    part = piaget.Learner.load(tmp_path, expansion=Decided(kept))
+    part = piaget.Learner.load(tmp_path, expansion=rule(kept))
     part.learn(tasks[3])
     assert_same(whole, part)
 

@@ -251,7 +251,11 @@ class Lesson:
         assert task.validation is not None
         evidence = TaskNetwork(self.settings, self.state, record).evidence(task.validation)
         if progress.first is not None:
-            evidence = replace(evidence, without=self._first_outputs(task))
+            first = replace(evidence, without=self._first_outputs(task))
+            if any(self.settings.algorithm.expansion.passes) and evidence.errors[1] < first.errors[1]:
+                progress.first = None  # the second attempt is better, even with the candidate hidden
+            else:
+                evidence = first
         kept = self.settings.algorithm.expansion.keeps(evidence)
         self.watch.decision(record, evidence, kept)
         if not kept:

@@ -157,11 +157,14 @@ class McNemar(Expansion):
 @dataclass(frozen=True)
 class SecondAttempt(Expansion):
     """A task is learned with the components that there are. If it then has so many validation errors that a
-    component could lower them significantly, it is learned once more, from the start, with a candidate; the
-    second attempt is kept by the rule of `McNemar`. If it is not, the learner is as if there had been none.
+    component could lower them significantly, it is learned once more, from the start, by component dropout.
+    The candidate is kept by the rule of `McNemar`, against the attempt without it, the first or the second
+    with the candidate hidden, that has fewer validation errors; if it is not kept, that attempt is what stays.
+    If this is the first, the learner is as if there had been no other.
 
-    Component dropout takes as long as two attempts, and trains the task for both cases at once, which costs
-    accuracy where samples are few. Here each is trained for itself, and most tasks need only one attempt.
+    Component dropout trains a task for both cases at once, which takes twice as many steps, and costs accuracy
+    where samples are few: there, one attempt is nearly always enough. Where training is short, the second
+    attempt's steps are needed, and a candidate is not to be kept because it had them.
 
     Raises `SettingError` if `level` or `least` is no share.
 
@@ -174,7 +177,7 @@ class SecondAttempt(Expansion):
     level: float = 0.05
     least: float = 0.05
     proposes = True
-    passes = (False,)
+    passes = (False, True)
     in_second_attempt = True
 
     def __post_init__(self) -> None:
