@@ -51,7 +51,6 @@ PARTS: dict[str, dict[str, Any]] = {
     "tenfold cosine rate": {"rate_schedule": "cosine", "learning_rate": 1e-2},
     "threefold rate": {"learning_rate": 3e-3},
     "the paper's rate": {"learning_rate": 1e-3},
-    "late cosine rate": {"rate_schedule": "late-cosine"},
     "constant rate": {"rate_schedule": "constant"},
     "best epoch": {"kept_epoch": "best"},
     "balanced replay": {"replay_share": 0.5},

@@ -82,11 +82,6 @@ def test_rates_and_patience():
     assert cosine.factor(0, 10) == 1
     assert cosine.factor(5, 10) == pytest.approx(0.55)
     assert 0.1 < cosine.factor(9, 10) < 0.13
-    late = CosineRate(held=0.5)
-    assert [late.factor(epoch, 8) for epoch in range(5)] == [1.0] * 5
-    assert late.factor(6, 8) == pytest.approx(0.5)  # half-way through what is left
-    with pytest.raises(piaget.SettingError, match="held=1"):
-        CosineRate(held=1)
     assert not Patience(2).stops([0.5, 0.6, 0.6])  # the first of equals is the best
     assert Patience(2).stops([0.5, 0.6, 0.5, 0.6])
     with pytest.raises(piaget.SettingError, match="1 or more"):

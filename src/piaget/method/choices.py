@@ -112,10 +112,10 @@ class Choices(TypedDict, total=False):
     rate_schedule: Annotated[
         str | RateSchedule,
         About(
-            one_of("constant", "cosine", "late-cosine", "adaptation-cosine"),
+            one_of("constant", "cosine", "adaptation-cosine"),
             TRAINING,
-            "how the rate changes within a stage; late-cosine: in its last 30 %; adaptation-cosine: by step, "
-            "where components adapt (constant)",
+            "how the rate changes within a stage; adaptation-cosine: by step, where components adapt "
+            "(constant)",
             part=True,
         ),
     ]

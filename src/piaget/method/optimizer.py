@@ -185,27 +185,19 @@ class ConstantRate(RateSchedule):
 
 @dataclass(frozen=True)
 class CosineRate(RateSchedule):
-    """The whole rate for a share `held` of the epochs, then down to `least` of it, along half a cosine.
-
-    Raises `SettingError` if `least` or `held` is no share.
+    """From the whole rate down to `least` of it, along half a cosine.
 
     >>> [round(piaget.CosineRate(least=0.1).factor(epoch, 4), 2) for epoch in range(4)]
     [1.0, 0.87, 0.55, 0.23]
-    >>> [round(piaget.CosineRate(held=0.5).factor(epoch, 8), 2) for epoch in range(8)]
-    [1.0, 1.0, 1.0, 1.0, 1.0, 0.85, 0.5, 0.15]
     """
 
     least: float = 0.0
-    held: float = 0.0
 
     def __post_init__(self) -> None:
-        check_fields(self, least=SHARE, held=SHARE)
+        check_fields(self, least=SHARE)
 
     def factor(self, epoch: int, epochs: int) -> float:
         share = epoch / max(epochs, 1)
-        if share <= self.held:
-            return 1.0
-        share = (share - self.held) / (1 - self.held)
         return self.least + (1 - self.least) * (1 + math.cos(math.pi * share)) / 2
 
 
@@ -367,7 +359,6 @@ OPTIMIZERS: dict[str, Optimizer] = {"adam": Adam(), "sgd": SGD()}
 RATE_SCHEDULES: dict[str, RateSchedule] = {
     "constant": ConstantRate(),
     "cosine": CosineRate(),
-    "late-cosine": CosineRate(held=0.7),
     "adaptation-cosine": AdaptationCosine(),
 }
 STOP_RULES: dict[str, StopRule] = {"never": NeverStop(), "patience": Patience()}
