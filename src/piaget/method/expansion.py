@@ -158,13 +158,13 @@ class McNemar(Expansion):
 class SecondAttempt(Expansion):
     """A task is learned with the components that there are. If it then has so many validation errors that a
     component could lower them significantly, it is learned once more, from the start, by component dropout.
-    The candidate is kept by the rule of `McNemar`, against the attempt without it, the first or the second
-    with the candidate hidden, that has fewer validation errors; if it is not kept, that attempt is what stays.
-    If this is the first, the learner is as if there had been no other.
+    The candidate is kept by the rule of `McNemar`, against what has fewer validation errors without it: the
+    first attempt, or the second with the candidate hidden. That is also what stays if it is not kept; and if
+    it is the first attempt, the learner is as if there had been no other.
 
-    Component dropout trains a task for both cases at once, which takes twice as many steps, and costs accuracy
-    where samples are few: there, one attempt is nearly always enough. Where training is short, the second
-    attempt's steps are needed, and a candidate is not to be kept because it had them.
+    Component dropout trains a task for both cases at once, which takes twice as many steps, and costs
+    accuracy where samples are few: there, one attempt is nearly always enough. Where training is short, the
+    second attempt's steps are needed, and a candidate is not to be kept for having had them.
 
     Raises `SettingError` if `level` or `least` is no share.
 
