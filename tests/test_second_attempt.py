@@ -18,11 +18,11 @@ EPOCHS = 4
 
 
 @dataclass(frozen=True)
-class Decided(piaget.Expansion):
-    """A second attempt is always made, and kept or not, as it is told."""
+class Told(piaget.Expansion):
+    """A second attempt is always made, and its candidate kept or not, as it is told."""
 
     kept: bool
-    proposes, passes, in_second_attempt = True, (False,), True
+    proposes, in_second_attempt = True, True
 
     def keeps(self, evidence: piaget.Evidence) -> bool:
         SEEN.append(evidence)
@@ -31,8 +31,15 @@ class Decided(piaget.Expansion):
 
 
 @dataclass(frozen=True)
-class DecidedByDropout(Decided):
-    """The same, by component dropout."""
+class Decided(Told):
+    """The candidate is in every batch."""
+
+    passes = (False,)
+
+
+@dataclass(frozen=True)
+class DecidedByDropout(Told):
+    """Component dropout."""
 
     passes = (False, True)
 
