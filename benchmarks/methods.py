@@ -34,7 +34,8 @@ OPTIONS: dict[str, dict[str, Any]] = {  # of streams
     "cub": {"features": "resnet18_approx"},
     "grids": {"tasks": 120, "tests": 0},
 }
-SIZES: dict[str, dict[str, Any]] = {  # of learners, where they are not the paper's
+# Of learners, where they are not the paper's. (Frozen components store no samples.)
+SIZES: dict[str, dict[str, Any]] = {
     "grids": {name: value for name, value in grids.SETTINGS.items() if name != "replay_size"}
 }
 # To choose, fewer samples are enough; all of them take five times as long.
@@ -165,9 +166,8 @@ def main() -> None:
     parser.add_argument("what", choices=("choose", "report", "table"))
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--streams", nargs="+", default=["objects-random"])
-    parser.add_argument(
-        "--variants", nargs="+", default=[*METHODS, *PARTS], help='methods and parts: "a + b"'
-    )
+    all_variants = [*METHODS, *(part for part in PARTS if variant(part) not in METHODS.values())]
+    parser.add_argument("--variants", nargs="+", default=all_variants, help='methods and parts: "a + b"')
     parser.add_argument("--seeds", nargs="+", type=int)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
