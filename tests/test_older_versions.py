@@ -53,8 +53,8 @@ LEARNERS = {
 }
 
 
-# EWC draws labels from the model's own distribution. Where a processor rounds otherwise than the one on which
-# these were written (one by Intel with AVX-512 does), a label may be another, and a whole training follows.
+# A whole training follows, and ends elsewhere on a processor with AVX-512 (Intel's; why so far was not found
+# out) than on the one with AVX2 on which these were written. There, what is read must at least go on alike.
 APART = {("soft-gating-ewc", "pending")}
 
 
@@ -74,7 +74,7 @@ def test_learners_predict_the_same_and_go_on(name, state, next_task):
         for how, found in (("predictions", learner.predict), ("probabilities", learner.predict_proba)):
             if (values := expected[how].get(one.name)) is not None:
                 answers = found(one.test.x, one.name)
-                if (name, state) in APART:
+                if (name, state) in APART and torch.backends.cpu.get_cpu_capability() == "AVX512":
                     again = piaget.Learner.load(folder / state)
                     again.learn(tasks[next_task])
                     same = getattr(again, found.__name__)(one.test.x, one.name)
