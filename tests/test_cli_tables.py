@@ -475,6 +475,29 @@ def test_rows_that_the_user_holds_out_are_not_learned(tmp_path, capsys):
     assert said(capsys, *arguments).code == 0
     learner = piaget.PriorLearner.load(out / "seed-0" / "learner")
     assert {one.rows for one in learner.lessons.values()} == {40}
+    assert "Nothing new" in said(capsys, "learn", out, tmp_path / "t.csv").out
+    february = (
+        visits(range(4), 8, seed=1)
+        .drop(columns="stay")
+        .assign(part=["Validation", "train", "test", "train"] * 8)
+    )
+    february.to_csv(tmp_path / "f.csv", index=False)
+    learned = said(capsys, "learn", out, tmp_path / "f.csv")
+    assert "8 of 32 rows are test rows by column 'part'; not learned" in learned.err.replace("\n", " ")
+    assert "0 new groups, 4 updated, 24 new rows" in learned.out
+    february[february["part"] == "test"].to_csv(tmp_path / "f.csv", index=False)
+    wrong = said(capsys, "learn", out, tmp_path / "f.csv")
+    assert (wrong.code, "all 8 rows are test rows by column 'part'; none to learn" in wrong.err) == (2, True)
+    february.assign(part="perhaps").to_csv(tmp_path / "f.csv", index=False)
+    wrong = said(capsys, "learn", out, tmp_path / "f.csv")
+    assert (wrong.code, "holds 'perhaps' in row 0; expected train, validation or test" in wrong.err) == (
+        2,
+        True,
+    )
+    february.drop(columns="part").to_csv(tmp_path / "f.csv", index=False)
+    learned = said(capsys, "learn", out, tmp_path / "f.csv")
+    assert "no column 'part', which told test rows; all rows are learned" in learned.err.replace("\n", " ")
+    assert "8 new rows" in learned.out
 
 
 def test_at_the_level_of_chance_it_says_so(tmp_path, capsys):

@@ -120,6 +120,11 @@ def test_test_rows_that_the_user_chose_stay_test_rows(tmp_path, capsys):
     place = RunFolder(out / "seed-0")
     book = deep_tables.read_book(place, piaget.Learner.load(place.saved_learner()))
     assert [len(rows.y) for rows in book.groups.values()] == [45] * 4
+    assert "Nothing new" in said(capsys, "learn", out, tmp_path / "january.csv").out
+    february = visits([0, 1], 20, seed=1).drop(columns="stay").assign(part=["train", "test"] * 20)
+    february.to_csv(tmp_path / "february.csv", index=False)
+    learned = said(capsys, "learn", out, tmp_path / "february.csv")
+    assert "0 new groups, 2 updated, 20 new rows" in learned.out, learned.err
 
 
 def test_what_cannot_be_learned_is_said(tmp_path, capsys):

@@ -53,9 +53,10 @@ LEARNERS = {
 }
 
 
-# A whole training at a high rate follows, which multiplies what rounding does: inputs that differ by 1e-7 move
-# the probabilities by 0.5 (other learners': by 1e-7). So processors that round otherwise than the one on which
-# these were written, as some with AVX-512 do, end elsewhere. There, what is read must at least go on alike.
+# A whole training at a high rate follows, which multiplies what rounding does: inputs that differ by 1e-7
+# move the probabilities by 0.5 (other learners': by 1e-7). So processors that round otherwise than the one
+# on which these were written, as some with AVX-512 do, end elsewhere. There, what is read must at least go
+# on alike.
 APART = {("soft-gating-ewc", "pending")}
 
 

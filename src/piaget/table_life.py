@@ -67,10 +67,11 @@ def learn_table(
     again: bool = False,
     skip_known: bool = False,
     columns: Sequence[str] | None = None,
+    split: str | None = None,
 ) -> list[Arrival]:
     """Learns all rows of a table (or its path) that are new. again: also those that were learned before.
     skip_known: all but those, whatever else is missing. columns: those of the first table, if they are
-    known."""
+    known. split: the column that tells test rows, which are not learned."""
     if again and skip_known:
         raise SettingError("again and skip_known: expected one of them, since known rows count or do not")
     try:
@@ -83,7 +84,7 @@ def learn_table(
         ) from error
     if encoding is None:
         raise DataError("the learner has learned no task from a table: it has no columns to go by")
-    groups, source = rows_by_group(table, encoding, learner.labels, columns)
+    groups, source = rows_by_group(table, encoding, learner.labels, columns, split)
     note_alike(groups, learner.tasks)
     if not learner.labels:
         _note_far(learner, encoding.target, groups)

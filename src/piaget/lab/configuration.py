@@ -24,7 +24,12 @@ def is_prior(configuration: Configuration) -> bool:
 def learns_held_out(configuration: Configuration) -> bool:
     """Are a table's test rows learned, too, once all is scored? Not if the user said which are for what."""
     table = configuration["table"]
-    return table is not None and not table.get("split") and table.get("train_size") is None
+    return table is not None and not split_column(configuration) and table.get("train_size") is None
+
+
+def split_column(configuration: Configuration) -> str | None:
+    """The column of a table that says which rows are for what, if there is one."""
+    return (configuration["table"] or {}).get("split") or None
 
 
 def _check_prior(method: tuple[str | None, ...], given: list[str]) -> None:

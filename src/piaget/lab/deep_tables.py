@@ -30,7 +30,7 @@ from piaget.errors import DataError, DataNote, LoadError, TaskError
 from piaget.files import write_atomically
 from piaget.knowledge.common import Rows, labels_of
 from piaget.knowledge.state import TaskRecord
-from piaget.lab.configuration import learns_held_out
+from piaget.lab.configuration import learns_held_out, split_column
 from piaget.lab.folder import RunFolder
 from piaget.lab.making import make_stream
 from piaget.lab.parts import NOTHING
@@ -268,8 +268,8 @@ def learn(
     encoding = learner.record(learner.tasks[0]).encoding
     assert encoding is not None, "a run over a table"
     book = read_book(run, learner)
-    columns = run.description.get("columns")
-    groups, source = rows_by_group(table, encoding, book.labels, columns)
+    columns, split = run.description.get("columns"), split_column(run.configuration)
+    groups, source = rows_by_group(table, encoding, book.labels, columns, split)
     note_alike(groups, learner.tasks)
     fresh = groups
     if not again:

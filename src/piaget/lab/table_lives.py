@@ -17,6 +17,7 @@ from piaget.errors import LoadError, SettingError, note
 from piaget.files import write_atomically
 from piaget.knowledge.storage import remove_leftovers
 from piaget.lab import deep_tables, folder
+from piaget.lab.configuration import split_column
 from piaget.lab.deep_tables import Say as Say
 from piaget.lab.folder import DONE, RunFolder
 from piaget.lab.locks import only_one
@@ -84,7 +85,14 @@ def learn(
             )
         else:
             columns = run.description.get("columns")
-            arrivals = learn_table(learner, table, again=again, skip_known=skip_known, columns=columns)
+            arrivals = learn_table(
+                learner,
+                table,
+                again=again,
+                skip_known=skip_known,
+                columns=columns,
+                split=split_column(run.configuration),
+            )
             if keep and any(arrival.rows for arrival in arrivals):
                 stream = table.name.split(".")[0]
                 kept(arrivals, arrival_rows(arrivals, stream, PRIOR_METHOD, learner.seed, epoch=1), {})

@@ -12,21 +12,28 @@ from torch import Tensor
 from piaget.data.columns import as_numbers, as_text, as_texts, read_table
 from piaget.data.encoding import Encoding
 from piaget.errors import DataError, note
+from piaget.streams.table_groups import PARTS, parts_of
 from piaget.streams.table_notes import note_odd_columns, some
 from piaget.streams.table_stream import without_missing
 
 
 def rows_by_group(
-    table: Any, encoding: Encoding, labels: Sequence[Any], columns: Sequence[str] | None = None
+    table: Any,
+    encoding: Encoding,
+    labels: Sequence[Any],
+    columns: Sequence[str] | None = None,
+    split: str | None = None,
 ) -> tuple[dict[str, tuple[Tensor, Tensor]], str]:
     """{group: (x (n, inputs) float64, y (n,))} of a table with a target, and what to call it.
 
     y: numbers of the labels, or values if there are none. columns: those that the first table had; what is
-    missing is an error, what is more is noted.
+    missing is an error, what is more is noted. split: a column that said which of its rows were for what;
+    test rows are left out.
     """
     frame, source = read_table(table, [encoding.group, *encoding.categories])
     check_columns(source, list(frame.columns), encoding, columns, [encoding.target])
-    frame = encoding.recognized(without_missing(frame, source, [encoding.group, encoding.target]))
+    frame = without_missing(frame, source, [encoding.group, encoding.target])
+    frame = encoding.recognized(frame if split is None else _without_test(frame, source, split))
     note_odd_columns(frame, encoding)
     x = torch.from_numpy(encoding.encode(frame)).double()
     target = frame[encoding.target]
@@ -37,6 +44,19 @@ def rows_by_group(
     groups = as_texts(frame[encoding.group])
     places = {name: torch.from_numpy(np.flatnonzero(groups == name)) for name in dict.fromkeys(groups)}
     return {name: (x[rows], y[rows]) for name, rows in places.items()}, source
+
+
+def _without_test(frame: Any, source: str, split: str) -> Any:
+    """Rows that a column calls test rows are left out, with a note."""
+    if split not in frame.columns:
+        note(f"{source}: there is no column {split!r}, which told test rows; all rows are learned")
+        return frame
+    test = parts_of(frame[split]) == PARTS["test"]
+    if test.all():
+        raise DataError(f"{source}: all {len(frame)} rows are test rows by column {split!r}; none to learn")
+    if test.any():
+        note(f"{source}: {test.sum()} of {len(frame)} rows are test rows by column {split!r}; not learned")
+    return frame[~test]
 
 
 def check_columns(
