@@ -155,6 +155,24 @@ def test_what_cannot_be_learned_is_said(tmp_path, capsys):
     assert "the first table is needed once more, as it was" in told.err
 
 
+def test_a_group_that_diverges_is_left_out(tmp_path, capsys):
+    """And those after it are learned."""
+    out = tmp_path / "out"
+    assert said(capsys, *january(tmp_path, "stay", groups=range(4)), "--out", out).code == 0
+    february = visits([0, 1, 7, 8], 20, seed=2).drop(columns="ill")
+    february.loc[february["site"].isin(["site 0", "site 7"]), "stay"] *= 1e25
+    february.to_csv(tmp_path / "february.csv", index=False)
+    told = said(capsys, "learn", out, tmp_path / "february.csv")
+    assert told.code == 0, told.err
+    assert "site 0  left out: answers for its new rows, or their errors, are not finite" in told.out
+    assert "site 7  left out: diverged: " in told.out
+    assert "1 new group, 1 updated, 2 left out, 40 new rows" in told.out
+    learner = piaget.Learner.load(out / "seed-0" / "learner")
+    assert learner.tasks == [f"site {i}" for i in (0, 1, 2, 3, 8)]
+    book = deep_tables.read_book(RunFolder(out / "seed-0"), learner)
+    assert [len(book.groups[group].y) for group in learner.tasks] == [60, 80, 60, 60, 20]
+
+
 def test_other_runs_learn_no_table(tmp_path, capsys):
     out = tmp_path / "out"
     run = words("run digits --seeds 1 --quiet --epochs 2 --width 4 --option tasks=4")

@@ -26,7 +26,7 @@ from piaget.data.marks import Overlap, marks_of
 from piaget.data.plain import Label
 from piaget.data.tasks import Split, Task, split_rows
 from piaget.data.typed_data import read_fields
-from piaget.errors import DataError, DataNote, LoadError, TaskError
+from piaget.errors import DataError, DataNote, Diverged, LoadError, TaskError
 from piaget.files import write_atomically
 from piaget.knowledge.common import Rows, labels_of
 from piaget.knowledge.state import TaskRecord
@@ -36,7 +36,7 @@ from piaget.lab.making import make_stream
 from piaget.lab.parts import NOTHING
 from piaget.lab.unchanged import check_data
 from piaget.learner import Learner
-from piaget.scoring.rows import FURTHER, SCORES, Row
+from piaget.scoring.rows import EVALUATION, FURTHER, SCORES, Row
 from piaget.streams.table_notes import note_alike
 from piaget.streams.table_rows import rows_by_group
 from piaget.streams.table_stream import TableStream
@@ -293,20 +293,29 @@ def learn(
             why = str(error).removeprefix(f"task {group!r}: ")
             arrivals.append(Arrival(group, known, 0, seen, left_out=_few(later.groups[group]) + why))
             continue
-        before = _scores(learner, task, later, len(fresh[group][1])) if known else {}
+        try:
+            before = _scores(learner, task, later, len(fresh[group][1])) if known else {}
+            if commit is not None:
+                say(f"learning {group} ({i + 1} of {len(groups)})")
+                (learner.update if known else learner.learn)(task)
+        except Diverged as error:  # the learner is as it was before
+            arrivals.append(Arrival(group, known, 0, seen, left_out=_told(error, group)))
+            continue
         arrivals.append(Arrival(group, known, len(fresh[group][1]), seen, before))
         if commit is None:
             continue
-        say(f"learning {group} ({i + 1} of {len(groups)})")
-        if known:
-            learner.update(task)
-        else:
-            learner.learn(task)
         book = later
         settings = learner.settings
         told = arrival_rows(arrivals[-1:], stream, settings.method, settings.seed, settings.most_epochs)
         commit(arrivals[-1:], told, {"learned_rows": write_book(run.path, book)})
     return arrivals
+
+
+def _told(error: Diverged, group: str) -> str:
+    """Why a group is left out."""
+    if error.stage == EVALUATION:  # nothing was learned yet
+        return "answers for its new rows, or their errors, are not finite: are they in the same units?"
+    return str(error).removeprefix(f"task {group!r} ")
 
 
 def _few(rows: GroupRows) -> str:
