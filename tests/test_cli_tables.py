@@ -555,6 +555,9 @@ def test_tables_in_python():
         ("site 1", True, 20),
         ("site 7", False, 20),
     ]
+    parts = visits([2, 3], 20, seed=5).assign(part=["train", "test", "train", "validation"] * 10)
+    with pytest.warns(DataNote, match="10 of 40 rows are test rows by column 'part'; not learned"):
+        assert [one.rows for one in learner.learn_table(parts, split="part")] == [15, 15]
     rest = learner.learn_table(table)
     assert {one.rows for one in rest} == {12}  # the test rows
     with pytest.warns(DataNote, match="never seen"):

@@ -163,7 +163,9 @@ def test_a_group_that_diverges_is_left_out(tmp_path, capsys):
     february.loc[february["site"].isin(["site 0", "site 7"]), "stay"] *= 1e25
     february.to_csv(tmp_path / "february.csv", index=False)
     told = said(capsys, "learn", out, tmp_path / "february.csv")
-    assert told.code == 0, told.err
+    assert told.code == 1, told.err
+    log = (out / "seed-0" / "log.txt").read_text()
+    assert "site 7: left out: diverged" in log
     assert "site 0  left out: answers for its new rows, or their errors, are not finite" in told.out
     assert "site 7  left out: diverged: " in told.out
     assert "1 new group, 1 updated, 2 left out, 40 new rows" in told.out

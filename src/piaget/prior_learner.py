@@ -130,14 +130,17 @@ class PriorLearner(PriorAnswers):
             raise UnknownTaskError(NOTHING)
         self._take(learn_many(known, rows), rows, streams, None)
 
-    def learn_table(self, table: Any, *, again: bool = False, skip_known: bool = False) -> list[Arrival]:
+    def learn_table(
+        self, table: Any, *, again: bool = False, skip_known: bool = False, split: str | None = None
+    ) -> list[Arrival]:
         """Learns all rows of a table (or its path) that are new, and tells what it brought of each group.
+        split: a column that says "train", "validation" or "test"; test rows are not learned.
 
         A table with a part of the rows that were learned, the others being changed or gone, is refused,
         unless rows that equal learned ones are to be skipped (`skip_known`), or to count `again`."""
         from piaget.table_life import learn_table
 
-        return learn_table(self, table, again=again, skip_known=skip_known)
+        return learn_table(self, table, again=again, skip_known=skip_known, split=split)
 
     def forget(self, *tasks: str | Task) -> None:
         """Their rows and sums are gone, and all that was drawn from them is estimated anew from the others.

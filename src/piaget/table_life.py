@@ -30,6 +30,7 @@ class Arrival:
     before: dict[str, float] = field(default_factory=dict)  # scores
     explained: prior.Appraisal | None = None  # of a new group: how well others explain it
     left_out: str | None = None  # why its new rows cannot be learned
+    diverged: bool = False  # the reason is that learning it led to numbers that are not finite
 
     def told(self) -> str:
         """In words."""

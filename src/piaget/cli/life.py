@@ -65,10 +65,11 @@ def _learn(options: argparse.Namespace) -> int:
     arrivals, learner, folder = learn(
         options.folder, options.table, options.again, keep=not dry, skip_known=options.skip_known, say=say
     )
+    code = int(any(one.diverged for one in arrivals))
     if options.json:
         event = "would be learned" if dry else "learned"
         print_json({"event": event, "folder": str(folder), "groups": [as_plain(one) for one in arrivals]})
-        return 0
+        return code
     for arrival in arrivals:
         print(f"{printable(arrival.group):>24}  {arrival.told()}")
     new = sum(not one.known for one in arrivals if one.rows)
@@ -76,7 +77,8 @@ def _learn(options: argparse.Namespace) -> int:
     rows = sum(one.rows for one in arrivals)
     left_out = sum(one.left_out is not None for one in arrivals)
     if not rows and not left_out:
-        print(f"Nothing new: all rows of {options.table} were learned before. (--again counts them again.)")
+        again = "(--again counts them again.)"
+        print(f"Nothing new: all rows of {options.table} to be learned were learned before. {again}")
         return 0
     knows = "would know (nothing was kept)" if dry else "now knows"
     groups = len({*learner.tasks, *(one.group for one in arrivals if one.rows)})
@@ -84,7 +86,7 @@ def _learn(options: argparse.Namespace) -> int:
         f"{new} new group{'s' * (new != 1)}, {updated} updated{f', {left_out} left out' * (left_out > 0)}, "
         f"{rows:,} new rows; {folder} {knows} {groups} groups"
     )
-    return 0
+    return code
 
 
 def _forget(options: argparse.Namespace) -> int:

@@ -36,6 +36,7 @@ from piaget.lab.making import make_stream
 from piaget.lab.parts import NOTHING
 from piaget.lab.unchanged import check_data
 from piaget.learner import Learner
+from piaget.method.schedule import ADAPTATION
 from piaget.scoring.rows import EVALUATION, FURTHER, SCORES, Row
 from piaget.streams.table_notes import note_alike
 from piaget.streams.table_rows import rows_by_group
@@ -299,7 +300,7 @@ def learn(
                 say(f"learning {group} ({i + 1} of {len(groups)})")
                 (learner.update if known else learner.learn)(task)
         except Diverged as error:  # the learner is as it was before
-            arrivals.append(Arrival(group, known, 0, seen, left_out=_told(error, group)))
+            arrivals.append(Arrival(group, known, 0, seen, left_out=_told(error, group), diverged=True))
             continue
         arrivals.append(Arrival(group, known, len(fresh[group][1]), seen, before))
         if commit is None:
@@ -315,7 +316,10 @@ def _told(error: Diverged, group: str) -> str:
     """Why a group is left out."""
     if error.stage == EVALUATION:  # nothing was learned yet
         return "answers for its new rows, or their errors, are not finite: are they in the same units?"
-    return str(error).removeprefix(f"task {group!r} ")
+    told = str(error).removeprefix(f"task {group!r} ")
+    if error.stage == ADAPTATION.name:  # stored samples take part, of other groups
+        told += "; or forget a group whose numbers were of another size"
+    return told
 
 
 def _few(rows: GroupRows) -> str:

@@ -196,7 +196,8 @@ def _plan(one: Member, every: int | None) -> Plan:
         stages=[kind.name for kind in stages] * settings.attempts,
         initial=min(settings.initial_tasks, len(one.sizes)),
         every=every,
-        passes=len(expansion.passes) if expansion.proposes else 1,
+        # Of two attempts, the first one takes one pass, and the second one is not always made.
+        passes=len(expansion.passes) if expansion.proposes and settings.attempts == 1 else 1,
         grows=frozenset(kind.name for kind in stages if kind.adapts and settings.adaptation.corrects),
     )
 

@@ -96,6 +96,9 @@ def learn(
             if keep and any(arrival.rows for arrival in arrivals):
                 stream = table.name.split(".")[0]
                 kept(arrivals, arrival_rows(arrivals, stream, PRIOR_METHOD, learner.seed, epoch=1), {})
+        for arrival in arrivals if keep else ():
+            if arrival.left_out is not None:
+                folder.log(run.path, f"{table.name}: {printable(arrival.group)}: {arrival.told()}")
         gone = [one.group for one in arrivals if one.rows and not one.known and one.group in before]
         if gone:
             note(f"groups that were forgotten come again: {some(gone)}")
