@@ -10,6 +10,7 @@ from piaget.report.contents import Contents
 from piaget.report.reading import read
 from piaget.report.selection import Selection
 from piaget.report.tables import tables
+from piaget.report.verdicts import verdicts
 from tests.made_runs import constant, write_run
 
 OBJECTS = "objects-random"
@@ -133,6 +134,30 @@ def test_rarer_adaptation(tmp_path, slope, verdict):
     assert found.comparisons[0].mean == pytest.approx(100 * slope, abs=0.1)
     schedules = claim("For MNIST and Fashion, all choices").check(selection)
     assert (schedules.verdict, len(schedules.comparisons)) == (HOLDS, 8)
+
+
+def test_schedules_on_other_data_are_no_line(tmp_path):
+    for every in (2, 10, 50):
+        levels = methods(compositional=0.8 + 0.02 * math.log10(every))
+        write(tmp_path, "mnist", levels, settings={"adapt_every": every}, options={"train_size": 500})
+    write(tmp_path, "mnist", methods(compositional=0.7))  # the usual schedule, on all data
+    (one,) = claim("It was beneficial").check(selection_of(tmp_path)).comparisons
+    assert one.mean == pytest.approx(2.0, abs=0.1)
+    assert one.reduced == "500 training samples a task"
+
+
+@pytest.mark.parametrize(("epochs", "channels", "reduced"), [(20, 8, True), (200, 8, False), (20, 80, False)])
+def test_less_training_and_smaller_networks_are_less(tmp_path, epochs, channels, reduced):
+    settings = {"components": "conv", "padding": 1, "channels": channels}
+    write(tmp_path, "cifar100", methods(dynamic=0.7), settings=settings, epochs=epochs)
+    selection = selection_of(tmp_path)
+    chosen = selection.find("cifar100", "soft-ordering", "er", "dynamic")
+    assert (chosen is not None) == reduced
+    if chosen is not None:
+        assert set(chosen.reduced.split("; ")) == {"20 epochs", "8 channels"}
+        cell = next(one for one in verdicts(selection) if one.cell.stream == "cifar100")
+        assert (cell.word, cell.seeds) == ("reduced", 5)
+        assert cell.command.endswith("--seeds 5 --epochs 20 --set channels=8 --out results/again")
 
 
 def test_little_data(tmp_path):

@@ -129,19 +129,19 @@ def rarer_is_better(selection: Selection) -> Iterator[Comparison]:
     """Of each seed, by how many points performance rises when components adapt ten times as rarely."""
     for stream in SOME:
         for algorithm in OURS:
-            by_seed: dict[int, list[tuple[float, float]]] = {}
-            reduced = ""
+            by_data: dict[str, dict[int, list[tuple[float, float]]]] = {}  # what is less: seed: points
             for every, side in schedules(selection, stream, algorithm):
                 chosen = selection.find(stream, side.structure, side.base, side.algorithm, side.changes)
                 if chosen is not None and chosen.group.first.configuration["epochs"] == 100:
-                    reduced = reduced or chosen.reduced
+                    by_seed = by_data.setdefault(chosen.reduced, {})
                     for seed, value in chosen.values(selection.contents, final).items():
                         by_seed.setdefault(seed, []).append((math.log10(every), value))
-            most = max(map(len, by_seed.values()), default=0)
-            whole = [points for _, points in sorted(by_seed.items()) if len(points) == most >= 3]
-            slopes = tuple(linear_regression(*zip(*points, strict=True)).slope for points in whole)
-            if slopes:
-                yield Comparison(f"{stream}: ER {Side('er', algorithm).label}", slopes, reduced)
+            for reduced, by_seed in by_data.items():
+                most = max(map(len, by_seed.values()), default=0)
+                whole = [points for _, points in sorted(by_seed.items()) if len(points) == most >= 3]
+                slopes = tuple(linear_regression(*zip(*points, strict=True)).slope for points in whole)
+                if slopes:
+                    yield Comparison(f"{stream}: ER {Side('er', algorithm).label}", slopes, reduced)
 
 
 def every_schedule(selection: Selection) -> Iterator[Comparison]:

@@ -90,6 +90,14 @@ class ReportedRun:
                 changes[name] = chosen["settings"].get(name, "default")
         return changes
 
+    def is_less(self, name: str) -> bool:
+        """Is a number, of epochs or among the settings, smaller than the paper's?"""
+        chosen, usual = (
+            {**configuration["settings"], "epochs": configuration["epochs"]}.get(name)
+            for configuration in (self.configuration, self._usual)
+        )
+        return chosen is not None and usual is not None and chosen < usual
+
     @property
     def reduced(self) -> str | None:
         """In what its data is less than that of the paper's experiment, if the options do not say it."""

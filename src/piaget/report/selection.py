@@ -14,8 +14,10 @@ from piaget.report import metrics
 from piaget.report.contents import Contents
 from piaget.report.groups import Group
 
-# What makes an experiment less than the paper's, and not another one.
-REDUCTIONS = ("data", "features", "tasks", "train_size", "fractions")
+# What makes an experiment less than the paper's, and not another one: of data, and where they are less than
+# the paper's, of training and networks.
+LESS_DATA = ("data", "features", "tasks", "train_size", "fractions")
+LESS_WORK = ("epochs", "channels")
 MONOLITHIC, ALONE = ("no-components", "no-components-frozen"), "alone"
 
 Changes = tuple[tuple[str, Any], ...]
@@ -28,6 +30,17 @@ class Chosen:
 
     group: Group
     reduced: str  # why it is less than the paper's; empty, if it is not
+
+    @property
+    def flags(self) -> list[str]:
+        """The words of a command that say in what it is less."""
+        run = self.group.first
+        words = [("--option", f"{name}={value}") for name, value in run.configuration["options"].items()]
+        for name in LESS_WORK:
+            if name in run.changes:
+                value = run.changes[name]
+                words.append(("--epochs", str(value)) if name == "epochs" else ("--set", f"{name}={value}"))
+        return [word for pair in words for word in pair]
 
     def values(self, contents: Contents, measure: Measure, unit: float | None = None) -> dict[int, float]:
         """{seed: number}; of scores, in the unit in which they are shown."""
@@ -63,10 +76,13 @@ class Selection:
         which it differs from the usual one on purpose."""
         found = []
         for group in self._groups.get((stream, method_name(structure, base, algorithm)), []):
-            rest = dict(group.first.changes)
+            run = group.first
+            rest = dict(run.changes)
             if any(rest.pop(name, None) != value for name, value in changes):
                 continue
-            if group.counted and all(name in REDUCTIONS for name in rest):
+            if group.counted and all(
+                name in LESS_DATA or (name in LESS_WORK and run.is_less(name)) for name in rest
+            ):
                 found.append(Chosen(group, "; ".join(_why(name, value) for name, value in rest.items())))
         found.sort(key=lambda one: (bool(one.reduced), -len(one.group.counted), one.group.variant))
         return found[0] if found else None
@@ -87,9 +103,13 @@ def _why(name: str, value: Any) -> str:
         return str(value)
     if name == "features":
         return "approximate ResNet-18 features" if "approx" in str(value) else f"features of {value}"
-    return {"tasks": f"{value} tasks", "train_size": f"{value} training samples a task"}.get(
-        name, f"{name}={value}"
-    )
+    words = {
+        "tasks": "tasks",
+        "train_size": "training samples a task",
+        "epochs": "epochs",
+        "channels": "channels",
+    }
+    return f"{value} {words[name]}" if name in words else f"{name}={value}"
 
 
 # --- measures -------------------------------------------------------------------------------------------

@@ -83,9 +83,8 @@ def command(cell: PaperCell, chosen: Chosen | None = None) -> str:
     words = ["piaget", "sweep", cell.stream]
     words += ["--structures", cell.structure] if cell.structure != structure_of(cell.stream) else []
     words += ["--adaptations", cell.base, "--algorithms", cell.algorithm, "--seeds", str(seeds)]
-    options = {} if chosen is None else chosen.group.first.configuration["options"]
-    for name, value in options.items():
-        words += ["--option", f"{name}={value}"]
+    if chosen is not None:
+        words += chosen.flags
     return shlex.join([*words, "--out", "results/again"])
 
 
