@@ -33,8 +33,8 @@ RULES = """## How it is judged
 **Cells.** Welch's two-sided test at 5 % of our mean and standard error over seeds against the paper's (10
 trials; Objects: 50): *matches* if the difference is not significant, or within the paper's rounding, else
 *higher* or *lower* (of the number, not of the method). *Reduced*: run with less than the paper's data, epochs
-or channels, or with fewer than 5 seeds; how the number compares all the same stands beside it. If nothing differed, about
-one cell in twenty would still not match, by chance; and with few seeds, a match says little.
+or channels, or with fewer than 5 seeds; how the number compares all the same stands beside it. If nothing
+differed, about one cell in twenty would still not match, by chance; and with few seeds, a match says little.
 
 **Claims.** Two methods are compared seed by seed, on the same data: mean difference, Cohen's d (mean
 difference in standard deviations over seeds), paired t-test, corrected for all comparisons of a claim (Holm).
