@@ -12,7 +12,7 @@ from piaget.report import metrics
 from piaget.report.contents import Contents
 from piaget.report.forms import Table, number
 from piaget.report.groups import Group
-from piaget.report.reading import ReportedRun
+from piaget.report.reported_run import ReportedRun
 from piaget.report.statistics import LEVEL, Tested, holm, paired
 
 LEAST_PARTS = 2  # that a reference must be varied in: of one, the table of differences tells as much

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from piaget.report import metrics
 from piaget.report.contents import Contents
 from piaget.report.groups import Group
-from piaget.report.reading import ReportedRun
+from piaget.report.reported_run import ReportedRun
 from piaget.report.statistics import LEVEL, tested
 from piaget.report.wording import counted, listed, score
 from piaget.scoring.rows import MAJORITY

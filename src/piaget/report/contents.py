@@ -14,7 +14,8 @@ import pandas as pd
 from piaget.report import metrics
 from piaget.report.groups import Group, group, other_data, same_data
 from piaget.report.lives import Life, lives
-from piaget.report.reading import ReportedRun, Results
+from piaget.report.reading import Results
+from piaget.report.reported_run import ReportedRun
 from piaget.report.statistics import Tested, holm, paired
 
 SMOOTH = 5  # evaluations that a point of a learning curve is the mean of

@@ -24,7 +24,7 @@ from piaget.report.forms import Cell, Table
 from piaget.report.groups import Group
 from piaget.report.inferred import by_task, confusion
 from piaget.report.lives import Life
-from piaget.report.reading import ReportedRun
+from piaget.report.reported_run import ReportedRun
 from piaget.report.statistics import LEVEL, spread
 from piaget.report.tables import cost_cells
 from piaget.report.wording import today

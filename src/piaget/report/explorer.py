@@ -23,7 +23,7 @@ from piaget.method.components import Dense
 from piaget.method.encoders import LinearDecoder, LinearEncoder
 from piaget.report.contents import Contents
 from piaget.report.page_data import ExplorerData, ExplorerTaskData, NetworkData
-from piaget.report.reading import ReportedRun
+from piaget.report.reported_run import ReportedRun
 from piaget.report.statistics import spread
 from piaget.scoring import probing
 

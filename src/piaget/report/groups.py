@@ -10,7 +10,8 @@ import pandas as pd
 from piaget.lab.final_table import DIGITS, mean_and_error
 from piaget.paper.names import ALGORITHMS, UNITS, base_name
 from piaget.report import metrics
-from piaget.report.reading import ReportedRun, Results
+from piaget.report.reading import Results
+from piaget.report.reported_run import ReportedRun
 from piaget.report.statistics import verdict
 from piaget.scoring.rows import LOWER_IS_BETTER
 

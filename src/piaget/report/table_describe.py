@@ -19,7 +19,7 @@ from piaget.lab.table_columns import moved_by
 from piaget.lab.table_summary import LEVEL, columns_of
 from piaget.prior_learner import PriorLearner
 from piaget.report import table_data as data
-from piaget.report.reading import ReportedRun
+from piaget.report.reported_run import ReportedRun
 from piaget.report.table_bends import bending_columns, bends_of
 from piaget.report.table_map import map_of, why_no_map
 from piaget.report.table_scores import EXACT, class_of, finite, group_of, means_over, metrics_of, models_of

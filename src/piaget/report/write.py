@@ -22,7 +22,8 @@ from piaget.report.explorer import explore
 from piaget.report.figures import figures
 from piaget.report.forms import FORMS, Table, as_markdown
 from piaget.report.page import page, table_page
-from piaget.report.reading import ReportedRun, Results, read
+from piaget.report.reading import Results, read
+from piaget.report.reported_run import ReportedRun
 from piaget.report.table_describe import report_data, summary
 from piaget.report.table_forms import own_tables
 from piaget.report.tables import tables
