@@ -60,10 +60,13 @@ PARTS: dict[str, dict[str, Any]] = {
     "replay": {"adaptation": "er"},
     "frozen components": {"adaptation": "fm"},
     "stored outputs": {"adaptation": "der++"},
+    "projected gradients": {"adaptation": "a-gem"},
     "McNemar": {"expansion": "mcnemar"},
     "second attempt": {"expansion": "second-attempt"},
     "no expansion": {"expansion": "none"},
     "similar start": {"start": "similar"},
+    "most-used candidate": {"candidate_start": "most-used"},
+    "prune and merge": {"reduction": "prune-and-merge"},  # needs stored samples
     "weight decay 0.3": {"weight_decay": 0.3},
     "weight decay 1": {"weight_decay": 1.0},
 }

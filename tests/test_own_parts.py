@@ -31,7 +31,9 @@ from dataclasses import dataclass
 
 import piaget
 from piaget.method.encoders import LinearDecoder, LinearEncoder
-from piaget.method.optimizer import SGD, CosineRate, Patience
+from piaget.method.optimizer import SGD
+from piaget.method.rates import CosineRate
+from piaget.method.stopping import Patience
 from tests.small import binary_tasks
 
 

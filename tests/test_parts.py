@@ -10,9 +10,11 @@ from piaget.engine import noise
 from piaget.engine.noise import draw_bits, packed_bytes, unpack
 from piaget.method import objective
 from piaget.method.expansion import Evidence
-from piaget.method.optimizer import SGD, Adam, CosineRate, Patience
+from piaget.method.optimizer import SGD, Adam
 from piaget.method.parameters import new_moments
+from piaget.method.rates import CosineRate
 from piaget.method.schedule import ADAPTATION, ASSIMILATION, JOINT
+from piaget.method.stopping import Patience
 from piaget.method.trees import map_tree
 
 

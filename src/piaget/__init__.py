@@ -97,19 +97,14 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
     from piaget.method.optimizer import (
         SGD as SGD,
         Adam as Adam,
+        Optimizer as Optimizer,
+    )
+    from piaget.method.rates import (
         AdaptationCosine as AdaptationCosine,
-        BestEpoch as BestEpoch,
         ConstantRate as ConstantRate,
         CosineRate as CosineRate,
-        KeptEpoch as KeptEpoch,
-        LastEpoch as LastEpoch,
         Moment as Moment,
-        NeverStop as NeverStop,
-        Optimizer as Optimizer,
-        Patience as Patience,
         RateSchedule as RateSchedule,
-        StopRule as StopRule,
-        ValidationScores as ValidationScores,
     )
     from piaget.method.reduction import (
         Change as Change,
@@ -142,6 +137,15 @@ if TYPE_CHECKING:  # the same names as below, for type checkers and editors (a t
         PastTask as PastTask,
         SimilarTask as SimilarTask,
         Start as Start,
+    )
+    from piaget.method.stopping import (
+        BestEpoch as BestEpoch,
+        KeptEpoch as KeptEpoch,
+        LastEpoch as LastEpoch,
+        NeverStop as NeverStop,
+        Patience as Patience,
+        StopRule as StopRule,
+        ValidationScores as ValidationScores,
     )
     from piaget.method.structures import (
         Alone as Alone,
@@ -194,13 +198,14 @@ _HOMES = {
     "method.encoders": "Decoder Encoder LinearDecoder LinearEncoder NoDecoder NoEncoder",
     "method.expansion": "ComponentDropout Evidence Expansion McNemar NoExpansion SecondAttempt",
     "method.inference": "Confidence Density Energy Inference NoInference Seen",
-    "method.optimizer": "SGD Adam AdaptationCosine BestEpoch ConstantRate CosineRate KeptEpoch LastEpoch "
-    "Moment NeverStop Optimizer Patience RateSchedule StopRule ValidationScores",
+    "method.optimizer": "SGD Adam Optimizer",
+    "method.rates": "AdaptationCosine ConstantRate CosineRate Moment RateSchedule",
     "method.reduction": "Change NoReduction PruneAndMerge Reduction",
     "method.replay": "AGEM DERPlusPlus DilutedReplay Replay SampleMemory",
     "method.schedule": "Joint Schedule Staged StageKind",
     "method.settings": "Algorithm",
     "method.starting": "AsDrawn CandidateStart FreshCandidate MostUsed NewTask PastTask SimilarTask Start",
+    "method.stopping": "BestEpoch KeptEpoch LastEpoch NeverStop Patience StopRule ValidationScores",
     "method.structures": "Alone Frame LinearCombination Monolithic Scaled SoftGating SoftOrdering Structure",
     "method.trees": "Tensors map_tree resize",
     "prior_learner": "PriorLearner",

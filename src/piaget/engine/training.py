@@ -26,8 +26,8 @@ from piaget.engine.stage import Idle, Stage
 from piaget.engine.step import Standing, Step
 from piaget.errors import Diverged
 from piaget.knowledge.state import Update
-from piaget.method.optimizer import ConstantRate, Moment
 from piaget.method.parameters import PAST_ROLES, TASK_ROLES, Role
+from piaget.method.rates import ConstantRate, Moment
 from piaget.scoring.rows import Row
 
 

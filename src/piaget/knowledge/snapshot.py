@@ -14,9 +14,9 @@ from piaget.data.encoding import Encoding, Scaling
 from piaget.data.tasks import Kind, Split, Task
 from piaget.data.typed_data import read, read_fields
 from piaget.knowledge.state import Attempt, Best, Common, Origin, Progress, State, TaskRecord
-from piaget.method.optimizer import ValidationScores
 from piaget.method.parameters import SHARED_ROLES, TASK_ROLES, Moments, Role, SharedParams, TaskParams
 from piaget.method.settings import Settings
+from piaget.method.stopping import ValidationScores
 from piaget.method.trees import Tensors, flatten, map_tree, ordered
 
 Branch = dict[str, Any]  # texts -> tensors or branches: what a tensor file holds

@@ -20,9 +20,9 @@ from piaget.method.adaptation import Memory
 from piaget.method.components import Shape
 from piaget.method.model import Model
 from piaget.method.objective import output_width
-from piaget.method.optimizer import ValidationScores
 from piaget.method.parameters import Moments, Params, Role, SharedParams, TaskParams
 from piaget.method.settings import Settings
+from piaget.method.stopping import ValidationScores
 from piaget.method.trees import Tensors, check_finite, map_tree
 
 

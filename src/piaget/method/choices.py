@@ -34,10 +34,12 @@ if TYPE_CHECKING:
     from piaget.method.encoders import Decoder, Encoder
     from piaget.method.expansion import Expansion
     from piaget.method.inference import Inference
-    from piaget.method.optimizer import KeptEpoch, Optimizer, RateSchedule, StopRule
+    from piaget.method.optimizer import Optimizer
+    from piaget.method.rates import RateSchedule
     from piaget.method.reduction import Reduction
     from piaget.method.schedule import Schedule
     from piaget.method.starting import CandidateStart, Start
+    from piaget.method.stopping import KeptEpoch, StopRule
 
 COMBINING = ("linear", "soft-ordering", "soft-gating", "soft-ordering-scaled", "soft-gating-scaled")
 STRUCTURES = (*COMBINING, "monolithic", "alone")

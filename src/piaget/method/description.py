@@ -14,10 +14,12 @@ from piaget.errors import LoadError, PiagetError
 from piaget.method.choices import upgraded_algorithm
 from piaget.method.components import Components
 from piaget.method.encoders import DECODERS, ENCODERS, NoDecoder
-from piaget.method.optimizer import OPTIMIZERS, RATE_SCHEDULES, STOP_RULES
+from piaget.method.optimizer import OPTIMIZERS
+from piaget.method.rates import RATE_SCHEDULES
 from piaget.method.registry import FAMILIES
 from piaget.method.schedule import Joint, Staged
 from piaget.method.settings import Algorithm, Settings, check_fit
+from piaget.method.stopping import STOP_RULES
 
 PARTS: dict[str, type] = {"Settings": Settings, "Algorithm": Algorithm, "Staged": Staged, "Joint": Joint}
 for kinds in (*(family.parts for family in FAMILIES.values()), {"none": NoDecoder()}):

@@ -14,19 +14,12 @@ from piaget.method.consolidation import KroneckerEWC, MergedEWC
 from piaget.method.encoders import DECODERS, ENCODERS, Decoder, Encoder
 from piaget.method.expansion import EXPANSIONS, Expansion
 from piaget.method.inference import INFERENCES, Inference
-from piaget.method.optimizer import (
-    KEPT_EPOCHS,
-    OPTIMIZERS,
-    RATE_SCHEDULES,
-    STOP_RULES,
-    KeptEpoch,
-    Optimizer,
-    RateSchedule,
-    StopRule,
-)
+from piaget.method.optimizer import OPTIMIZERS, Optimizer
+from piaget.method.rates import RATE_SCHEDULES, RateSchedule
 from piaget.method.reduction import REDUCTIONS, Reduction
 from piaget.method.replay import AGEM, DERPlusPlus, DilutedReplay, Replay
 from piaget.method.starting import CANDIDATE_STARTS, STARTS, CandidateStart, Start
+from piaget.method.stopping import KEPT_EPOCHS, STOP_RULES, KeptEpoch, StopRule
 from piaget.method.structures import STRUCTURES, Structure
 
 ADAPTATIONS: dict[str, Adaptation] = {

@@ -18,8 +18,9 @@ from piaget.method.encoders import Decoder, Encoder, LinearEncoder
 from piaget.method.expansion import Expansion, NoExpansion
 from piaget.method.inference import Inference
 from piaget.method.model import Model
-from piaget.method.optimizer import KeptEpoch, Optimizer, RateSchedule, StopRule
+from piaget.method.optimizer import Optimizer
 from piaget.method.parameters import PAST_ROLES, SHARED_ROLES, Role
+from piaget.method.rates import RateSchedule
 from piaget.method.reduction import Reduction
 from piaget.method.registry import FAMILIES
 from piaget.method.schedule import (
@@ -31,6 +32,7 @@ from piaget.method.schedule import (
     StageKind,
 )
 from piaget.method.starting import CandidateStart, Start
+from piaget.method.stopping import KeptEpoch, StopRule
 from piaget.method.structures import Alone, LinearCombination, Monolithic, Structure
 from piaget.method.values import COUNT, POSITIVE, STAGES, TEXT, UP_TO_ONE, WHOLE, check_fields, or_none
 

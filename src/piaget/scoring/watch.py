@@ -11,9 +11,9 @@ from piaget.errors import Diverged, NotFinite, SettingError, TaskError
 from piaget.knowledge.state import State, TaskRecord
 from piaget.method import objective
 from piaget.method.expansion import Evidence
-from piaget.method.optimizer import ValidationScores
 from piaget.method.reduction import Change
 from piaget.method.settings import Settings
+from piaget.method.stopping import ValidationScores
 from piaget.method.values import WHOLE, check_number
 from piaget.scoring.agnostic import agnostic_scores
 from piaget.scoring.inferring import Recognition
