@@ -11,9 +11,10 @@ import pytest
 
 from piaget.cli import main
 from piaget.errors import LoadError, SettingError
-from piaget.lab.collection import add, collections_below, folder_of, read_collection
+from piaget.lab.collecting import add
+from piaget.lab.collection import collections_below, folder_of, read_collection
 from piaget.lab.essence import MOST, essential
-from piaget.lab.folder import runs_below
+from piaget.lab.folder import note, runs_below
 from piaget.report import metrics
 from piaget.report.against import against
 from piaget.report.contents import Contents
@@ -54,6 +55,16 @@ def test_a_report_says_the_same(runs, collected):
         assert [[cell.text for cell in row] for row in kept.rows] == [
             [cell.text for cell in row] for row in table.rows
         ], table.name
+
+
+def test_how_many_parameters_there_are_is_kept_where_it_is_known(runs, tmp_path):
+    (first, *_) = runs_below(runs)
+    note(first.path, parameters=1234)
+    add(runs_below(runs), tmp_path / "kept")
+    known = {run.parameters for run in read([tmp_path / "kept"]).runs}
+    assert known == {1234, None}
+    (parameters,) = {run.parameters for run in read([runs]).runs if run.parameters}
+    assert parameters == 1234
 
 
 def test_pages_are_made_of_collected_results(collected, tmp_path):
@@ -179,7 +190,7 @@ def test_an_interrupted_addition_leaves_what_was_there(runs, collected, monkeypa
     def killed(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("piaget.lab.collection.write_json", killed)
+    monkeypatch.setattr("piaget.lab.collecting.write_json", killed)
     with pytest.raises(KeyboardInterrupt):
         add(runs_below(tmp_path / "more"), collected)
     pd.testing.assert_series_equal(metrics.final_performance(read([collected]).rows), before)

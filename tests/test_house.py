@@ -26,6 +26,7 @@ WITHOUT_TORCH = (
     "piaget.lab.row_file",
     "piaget.lab.essence",
     "piaget.lab.collection",
+    "piaget.lab.collecting",
     "piaget.lab.jobs",
     "piaget.lab.parts",
     "piaget.lab.progress",

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from piaget.lab.collection import add
+from piaget.lab.collecting import add
 from piaget.lab.exports import _Note, _points, _Score
 from piaget.lab.folder import RunFolder
 from piaget.report.component_figures import _binned

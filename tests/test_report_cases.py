@@ -10,7 +10,7 @@ from piaget.cli import main
 from piaget.errors import SettingError
 from piaget.files import read_json, write_json
 from piaget.lab import folder
-from piaget.lab.collection import add
+from piaget.lab.collecting import add
 from piaget.lab.essence import essential
 from piaget.lab.folder import DIVERGED, runs_below
 from piaget.lab.jobs import Job

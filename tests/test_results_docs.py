@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from piaget.lab.collection import add
+from piaget.lab.collecting import add
 from piaget.lab.folder import runs_below
 from piaget.paper.presets import OBJECTS
 from piaget.report.contents import Contents

@@ -31,7 +31,7 @@ def add(commands: Any) -> None:
 
 
 def _collect(options: argparse.Namespace) -> int:
-    from piaget.lab.collection import add as add_runs
+    from piaget.lab.collecting import add as add_runs
     from piaget.lab.folder import no_runs, runs_below
 
     runs = {run.path: run for folder in options.folders for run in runs_below(folder)}

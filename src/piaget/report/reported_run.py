@@ -123,8 +123,7 @@ class ReportedRun:
 
     @property
     def parameters(self) -> int | None:
-        """Numbers that answers are computed from, if it was noted how many: not by older versions, nor in
-        collected results."""
+        """Numbers that answers are computed from, if it was noted how many: not by older versions."""
         return self.description.get("parameters")
 
     @cached_property
