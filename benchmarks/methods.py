@@ -47,6 +47,7 @@ REFERENCE = "paper"
 PAPER: dict[str, Any] = {"structure": "soft-ordering", "adaptation": "er", "algorithm": "dynamic"}
 PARTS: dict[str, dict[str, Any]] = {
     "scale and shift": {"structure": "soft-ordering-scaled"},
+    "no scale and shift": {"structure": "soft-ordering"},
     "cosine rate": {"rate_schedule": "cosine"},
     "threefold cosine rate": {"rate_schedule": "cosine", "learning_rate": 3e-3},
     "tenfold cosine rate": {"rate_schedule": "cosine", "learning_rate": 1e-2},
@@ -74,14 +75,8 @@ METHODS: dict[str, dict[str, Any]] = {
     REFERENCE: PAPER,
     "frozen": PAPER | {"adaptation": "fm"},
     "alone": PAPER | {"adaptation": "fm", "algorithm": "alone"},
-    "recommended": PAPER | {"algorithm": "recommended", "adaptation": "fm"},
-    "recommended without scale and shift": PAPER
-    | {
-        "adaptation": "fm",
-        "learning_rate": 3e-3,
-        "rate_schedule": "cosine",
-        "expansion": "second-attempt",
-    },
+    "recommended": PAPER
+    | {"structure": "soft-ordering-scaled", "adaptation": "fm", "algorithm": "recommended"},
     "compositional, frozen": PAPER | {"algorithm": "compositional", "adaptation": "fm"},
 }
 

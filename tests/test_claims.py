@@ -136,6 +136,12 @@ def test_rarer_adaptation(tmp_path, slope, verdict):
     assert (schedules.verdict, len(schedules.comparisons)) == (HOLDS, 8)
 
 
+def test_one_schedule_says_nothing_of_schedules(tmp_path):
+    write(tmp_path, "mnist", methods(dynamic=0.9, compositional=0.9, joint=0.7, none=0.7))
+    selection = selection_of(tmp_path)
+    assert claim("For MNIST and Fashion, all choices").check(selection).verdict == UNTESTED
+
+
 def test_schedules_on_other_data_are_no_line(tmp_path):
     for every in (2, 10, 50):
         levels = methods(compositional=0.8 + 0.02 * math.log10(every))

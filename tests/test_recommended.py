@@ -8,6 +8,7 @@ import pytest
 
 import piaget
 from benchmarks.methods import variant
+from piaget.lab.configuration import configure
 from piaget.paper.names import COMPARED, Method, goes_together, in_words, methods
 from tests.commands import said, words
 from tests.test_extending import SMALL
@@ -32,12 +33,34 @@ def test_it_is_dynamic_with_its_parts_chosen():
 def test_what_is_chosen_goes_before():
     chosen: dict[str, Any] = {"learning_rate": 0.5, "start": "drawn", "expansion": "none"}
     settings = piaget.Learner("soft-gating", "nft", "recommended", **chosen).settings
-    assert settings.method == "soft-gating-scaled/nft/recommended"
+    assert settings.method == "soft-gating/nft/recommended"
     assert settings.learning_rate == 0.5
     assert settings.start == piaget.Learner().settings.start
     assert not settings.algorithm.expansion.proposes
     own = piaget.Learner(piaget.SoftOrdering(), algorithm="recommended").settings
     assert own.structure == piaget.SoftOrdering()
+
+
+def test_a_structure_that_is_named_is_the_one_that_is_used(tmp_path, capsys):
+    """In Python, in a run, in a sweep and where methods are compared; unless it is named, it is scaled."""
+    assert (
+        piaget.Learner("soft-ordering", algorithm="recommended").settings.structure == piaget.SoftOrdering()
+    )
+    assert configure(stream="digits", algorithm="recommended")["structure"] == "soft-ordering-scaled"
+    named = configure(stream="digits", structure="soft-ordering", algorithm="recommended")
+    assert named["structure"] == "soft-ordering"
+    sweep = "sweep digits --algorithms recommended --seeds 1 --epochs 2 --option tasks=3 --workers 1"
+    for flag, out in (("", "a"), (" --structures soft-ordering soft-ordering-scaled", "b")):
+        assert said(capsys, *words(sweep + flag, out=tmp_path / out)).code == 0
+    trained = {
+        out: {json.loads(run.read_text())["learner"]["structure"]["part"] for run in found}
+        for out in ("a", "b")
+        for found in [list((tmp_path / out).rglob("run.json"))]
+    }
+    assert trained == {"a": {"Scaled"}, "b": {"Scaled", "SoftOrdering"}}
+    methods = [{"algorithm": "recommended"}, {"algorithm": "recommended", "structure": "soft-ordering"}]
+    rows = piaget.lab.compare(methods, [("digits", {"tasks": 3})], [0], tmp_path / "c", epochs=2)
+    assert {row["structure"] for row in rows} == {"soft-ordering", "soft-ordering-scaled"}
 
 
 def test_sweeps_leave_it_out_where_dynamic_is_left_out():

@@ -38,6 +38,19 @@ def test_an_unfinished_run(copy, capsys):
     assert [line["seeds"] for line in lines.values()].count("2") == 1
 
 
+def test_a_run_that_failed(copy):
+    path = some_run(copy)
+    note(path, status="failed", error="Traceback ...\nValueError: no <such> thing\n")
+    shutil.rmtree(path / "learner")
+    assert main(["report", str(copy), "--quiet"]) == 0
+    data = data_of((copy / "report" / "report.html").read_text())
+    assert "runs that failed, left out of means: 1; piaget status says why" in data["notes"]
+    assert not any("unfinished" in note for note in data["notes"])
+    (alert,) = (one for one in data["alerts"] if one["kind"] == "failed")
+    assert "ValueError: no <such> thing." in alert["text"]
+    assert "When the cause is mended" in alert["text"]
+
+
 def test_only_unfinished_runs(copy):
     """They are all there is: shown as far as they are."""
     for path in copy.rglob("run.json"):
@@ -197,7 +210,7 @@ def test_ones_own_methods_stand_beside_the_papers(copy, monkeypatch):
             raise RuntimeError("no such adaptation")
         return configure(**names)
 
-    monkeypatch.setattr("piaget.report.reading.configure", picky)
+    monkeypatch.setattr("piaget.report.reported_run.configure", picky)
     assert main(["report", str(copy), "--quiet"]) == 0
     final = of_csv(copy / "report", "final")
     labels = [line["method"] for line in final]

@@ -22,7 +22,7 @@ from piaget.knowledge.state import State
 from piaget.lesson import Lesson
 from piaget.method.acceptance import TakeAll
 from piaget.method.adaptation import Adaptation, Frozen
-from piaget.method.choices import SETTINGS, Choices, adaptation_of
+from piaget.method.choices import SETTINGS, Choices, adaptation_of, structure_for
 from piaget.method.expansion import NoExpansion
 from piaget.method.inference import Inference
 from piaget.method.reduction import NoReduction
@@ -47,6 +47,7 @@ class Learner(Asking):
 
     structure: "linear", "soft-ordering", "soft-gating", "monolithic", "alone", or a `Structure`;
     "soft-ordering-scaled", "soft-gating-scaled": each task also has a scale and a shift at each depth
+    (default: "soft-ordering"; with the algorithm "recommended": "soft-ordering-scaled")
     adaptation: "nft", "er", "er-diluted", "der++", "a-gem", "ewc", "ewc-merged", "fm", or an `Adaptation`:
     `Replay(size=5)`, say (default: "er"; with the algorithm "recommended": "fm")
     algorithm: "dynamic", "compositional", "joint", or an `Algorithm`; "recommended", dynamic with parts that
@@ -75,12 +76,13 @@ class Learner(Asking):
 
     def __init__(
         self,
-        structure: str | Structure = "soft-ordering",
+        structure: str | Structure | None = None,
         adaptation: str | Adaptation | None = None,
         algorithm: str | Algorithm = "dynamic",
         **settings: Unpack[Choices],
     ) -> None:
         folder = settings.pop("components_from", None)
+        structure = structure_for(algorithm) if structure is None else structure
         method = structure, adaptation_of(algorithm) if adaptation is None else adaptation, algorithm
         source = None if folder is None else library.named(folder, settings.get("components"))
         self.settings = resolve(*method, settings) if source is None else source.settings(*method, settings)

@@ -10,13 +10,12 @@ from piaget.data.tasks import Stream, Task, all_validated
 from piaget.errors import SettingError, TaskError
 from piaget.knowledge.common import Label, labels_of
 from piaget.learner import Learner
-from piaget.method.choices import SETTINGS, adaptation_of, unknown_setting
+from piaget.method.choices import METHOD, SETTINGS, adaptation_of, unknown_setting
 from piaget.paper.defaults import algorithm_of, own_data, settings_of, structure_of
 from piaget.prior_learner import PriorLearner
 from piaget.streams.catalog import STREAMS
 from piaget.streams.table_stream import TableStream
 
-METHOD = ("structure", "adaptation", "algorithm")
 OF_PRIOR = ("labels", "rows", "trees", "class_weight")  # settings of a prior learner only
 
 
@@ -40,7 +39,7 @@ def suited(stream: Stream, settings: dict[str, Any]) -> Learner | PriorLearner:
         raise SettingError(
             f"{wrong[0]}: a setting of the prior over structures, which is not used here: {why}"
         )
-    structure = settings.get("structure") or structure_of(name or "")
+    structure = settings.get("structure") or structure_of(name or "", settings.get("algorithm"))
     algorithm = settings.get("algorithm") or algorithm_of(str(structure))
     adaptation = settings.get("adaptation") or adaptation_of(algorithm)
     method = {"structure": structure, "adaptation": adaptation, "algorithm": algorithm}

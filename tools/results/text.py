@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from piaget.lab.final_table import escaped, mean_and_error
 from piaget.lab.row_file import csv_text
@@ -104,7 +105,17 @@ def _tables(selection: Selection, judged: list[Verdict]) -> Iterator[str]:
         if not run:
             yield f"{title}\nNot run" + (" yet.\n" if cells[0].why == NOT_YET else f": {cells[0].why}.\n")
             continue
-        yield f"{title}\n\n    {_whole_command(run[0])}\n\n" + _block(selection, cells)
+        commands = [_whole_command(run[0]), *_recommended(selection, cells[0].cell)]
+        yield f"{title}\n\n" + "".join(f"    {line}\n" for line in commands) + "\n" + _block(selection, cells)
+
+
+def _recommended(selection: Selection, cell: PaperCell) -> Iterator[str]:
+    """The command of rows that "all" does not stand for."""
+    of = {base: selection.find(cell.stream, cell.structure, base, "recommended") for base in BASES}
+    bases = [base for base, chosen in of.items() if chosen is not None]
+    if bases:
+        words = command(replace(cell, algorithm="recommended", base=bases[0]), of[bases[0]])
+        yield words.replace(f"--adaptations {bases[0]}", f"--adaptations {' '.join(bases)}")
 
 
 def _whole_command(one: Verdict) -> str:
@@ -239,7 +250,8 @@ def _outcome(claim: Claim, found: Finding) -> tuple[str, str]:
     middle, least, most = (f"{end(means):+.{digits}f}" for end in (statistics.median, min, max))
     effect = statistics.median(one.effect for one in found.comparisons)
     ours = f"{middle} ({least} to {most}) {claim.unit}; d {effect:+.1f}"
-    told = [f"{len(found.supporting)} of {len(found.comparisons)} for it"]
+    streams = dict.fromkeys(one.what.partition(":")[0] for one in found.comparisons)
+    told = [f"{len(found.supporting)} of {len(found.comparisons)} for it ({', '.join(streams)})"]
     told += [f"against: {_listed(found.against)}"] if found.against else []
     told += [f"not told apart: {_listed(found.undecided)}"] if found.undecided else []
     reduced = sum(bool(one.reduced) for one in found.comparisons)

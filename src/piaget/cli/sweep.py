@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 import time
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ from piaget.cli.words import PART_SETTINGS, add_flags, trusted
 from piaget.data.plain import whole_from
 from piaget.lab.parts import Trusted, is_reference
 from piaget.method.choices import ADAPTATIONS, COMBINING
-from piaget.paper.names import ALGORITHMS, BASES, COMPARED, methods
+from piaget.paper.names import ALGORITHMS, BASES, COMPARED, Method, goes_together, methods
 
 if TYPE_CHECKING:
     from piaget.lab.executors import Executor
@@ -134,14 +135,22 @@ def _sweep(options: argparse.Namespace) -> int:
     options.algorithms = _choose(options.algorithms or ["all"], list(ALGORITHMS), "algorithm", list(COMPARED))
     jobs = _preset(options) if is_preset else _product(options, code)
     if not jobs:
-        raise SettingError(
-            "none of these go together: fm (frozen components) goes with the algorithms dynamic, "
-            "compositional and alone, linear combinations with all but dynamic and no-components-frozen, "
-            "which goes with er"
-        )
+        raise SettingError(f"none of these go together; {_what_goes(options)}")
     if particular and not is_preset:
         _note_absent(jobs, options)
     return go(jobs, options, code)
+
+
+def _what_goes(options: argparse.Namespace) -> str:
+    """Which algorithms there are for the structures and adaptations that were asked for."""
+    from piaget.paper.defaults import structure_of
+
+    structures = options.structures or map(structure_of, options.streams)
+    told = []
+    for structure, base in itertools.product(dict.fromkeys(structures), options.adaptations or BASES):
+        fitting = [name for name in ALGORITHMS if goes_together(Method(base, name, structure))]
+        told.append(f"{base} with {structure} goes with {', '.join(fitting)}")
+    return "; ".join(told)
 
 
 def _product(options: argparse.Namespace, code: Trusted) -> list[Job]:
@@ -156,10 +165,14 @@ def _product(options: argparse.Namespace, code: Trusted) -> list[Job]:
     structures = _choose(options.structures, COMBINING, "structure") if options.structures else None
     jobs = []
     for stream in streams:
+        by_structure: dict[str, list[str]] = {}
+        for algorithm in options.algorithms:
+            for structure in structures or [structure_of(stream, algorithm)]:
+                by_structure.setdefault(structure, []).append(algorithm)
         chosen = [
             method
-            for structure in structures or [structure_of(stream)]
-            for method in methods(structure, options.adaptations, options.algorithms)
+            for structure, algorithms in by_structure.items()
+            for method in methods(structure, options.adaptations, algorithms)
         ]
         common = _common(options) | {"options": tuple(options_for(stream, options.options, code).items())}
         common |= {"seeds": tuple(options.seeds or range(1 if options.quick else 3))}

@@ -11,8 +11,8 @@ from typing import Any
 
 from piaget.data.class_weight import pairs_in
 from piaget.data.plain import BEYOND, shown, whole_from
-from piaget.lab.parts import METHOD, PARTS, ROLES, Trusted, as_flag, is_reference
-from piaget.method.choices import ADAPTATIONS, ALGORITHMS, SETTINGS, STRUCTURES, parse
+from piaget.lab.parts import PARTS, ROLES, Trusted, as_flag, is_reference
+from piaget.method.choices import ADAPTATIONS, ALGORITHMS, METHOD, SETTINGS, STRUCTURES, parse
 
 MOST_SEEDS, MOST_TEXT = 10_000, 1 << 20  # of a run; bytes of a TOML file
 

@@ -16,9 +16,9 @@ import torch
 from piaget.errors import PiagetError, SettingError
 from piaget.lab.executors import Executor, InProcess, Processes
 from piaget.lab.jobs import Job
-from piaget.lab.parts import METHOD, PARTS, Trusted, as_plain_data, is_reference
+from piaget.lab.parts import PARTS, Trusted, as_plain_data, is_reference
 from piaget.lab.sweeps import Event, check_jobs, diverged_runs, run_jobs, write_tables
-from piaget.method.choices import adaptation_of
+from piaget.method.choices import METHOD, adaptation_of
 from piaget.method.registry import FAMILIES
 from piaget.method.values import SEED, WHOLE, check_number
 from piaget.paper.defaults import algorithm_of, structure_of
@@ -145,8 +145,9 @@ class _Method:
 
     def on(self, stream: str) -> Method:
         """With the paper's choices for the stream where nothing is said."""
-        structure = self.names.get("structure") or structure_of(stream)
-        algorithm = self.names.get("algorithm") or algorithm_of(structure)
+        algorithm = self.names.get("algorithm")
+        structure = self.names.get("structure") or structure_of(stream, algorithm)
+        algorithm = algorithm or algorithm_of(structure)
         return Method(self.names.get("adaptation") or adaptation_of(algorithm), algorithm, structure)
 
 

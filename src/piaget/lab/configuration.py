@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from piaget.errors import SettingError
-from piaget.lab.parts import METHOD, check_choices
-from piaget.method.choices import adaptation_of, default_epochs
+from piaget.lab.parts import check_choices
+from piaget.method.choices import METHOD, adaptation_of, default_epochs
 from piaget.paper.defaults import algorithm_of, settings_of, structure_of
 from piaget.scoring.rows import PRIOR_METHOD
 
@@ -72,7 +72,7 @@ def configure(
         raise SettingError(
             "class_weight: of tables that are learned without --structure, --adaptation and --algorithm"
         )
-    structure = structure or structure_of(stream or "")
+    structure = structure or structure_of(stream or "", algorithm)
     algorithm = algorithm or algorithm_of(structure)
     adaptation = adaptation or adaptation_of(algorithm)
     method = {"structure": structure, "adaptation": adaptation, "algorithm": algorithm}

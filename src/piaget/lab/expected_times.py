@@ -43,7 +43,8 @@ def expected_time(preset: Preset) -> str:
 
 def seconds(job: Job) -> float:
     """Of one core. Of a stream that was not measured: as of the small ones."""
-    return job.cost * SECONDS.get((job.stream, job.method.structure), UNKNOWN) * _share(job)
+    structure = job.method.structure.removesuffix("-scaled")  # a scale and a shift take no time to speak of
+    return job.cost * SECONDS.get((job.stream, structure), UNKNOWN) * _share(job)
 
 
 def _share(job: Job) -> float:

@@ -17,8 +17,9 @@ from piaget.errors import SettingError
 from piaget.knowledge.checks import check_task
 from piaget.knowledge.state import State
 from piaget.lab.configuration import Configuration, is_prior
-from piaget.lab.parts import METHOD, NOTHING, PARTS, Trusted, as_flag, field_names, is_reference, make_part
+from piaget.lab.parts import NOTHING, PARTS, Trusted, as_flag, field_names, is_reference, make_part
 from piaget.learner import Learner
+from piaget.method.choices import METHOD
 from piaget.method.registry import FAMILIES
 from piaget.streams import from_table, stream
 

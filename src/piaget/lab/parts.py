@@ -20,13 +20,13 @@ from typing import Any
 
 from piaget.errors import PiagetError, SettingError
 from piaget.method.choices import (
+    METHOD,
     NUMBERS_OF_PARTS,
     SETTINGS,
     check_settings,
     unknown_setting,
 )
 
-METHOD = ("structure", "adaptation", "algorithm")
 PARTS = (*METHOD, *(name for name, setting in SETTINGS.items() if setting.about.part))
 ROLES = ("stream", *PARTS)  # what a reference can stand for
 CLASSES = {

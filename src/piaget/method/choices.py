@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from piaget.method.starting import CandidateStart, Start
     from piaget.method.stopping import KeptEpoch, StopRule
 
+METHOD = ("structure", "adaptation", "algorithm")
 COMBINING = ("linear", "soft-ordering", "soft-gating", "soft-ordering-scaled", "soft-gating-scaled")
 STRUCTURES = (*COMBINING, "monolithic", "alone")
 REPLAYING = ("er", "er-diluted", "der++")  # stored samples join the batches
@@ -53,7 +54,7 @@ FREEZING = ("recommended", "alone")  # those whose components stay as they are, 
 CompileMode = Literal["auto", "always", "never"]
 
 
-MODEL, TRAINING, METHOD, MACHINE = "the model", "training", "the method's numbers", "where it is computed"
+MODEL, TRAINING, NUMBERS, MACHINE = "the model", "training", "the method's numbers", "where it is computed"
 
 
 @dataclass(frozen=True)
@@ -154,13 +155,13 @@ class Choices(TypedDict, total=False):
     initial_epochs: Annotated[int, About(EPOCHS, TRAINING, "for how many epochs (as on any task)")]
     schedule: Annotated[
         str | Schedule,
-        About(one_of("staged", "joint"), METHOD, "which stage each epoch is (the algorithm's)", part=True),
+        About(one_of("staged", "joint"), NUMBERS, "which stage each epoch is (the algorithm's)", part=True),
     ]
     expansion: Annotated[
         str | Expansion,
         About(
             one_of("none", "dropout", "mcnemar", "second-attempt"),
-            METHOD,
+            NUMBERS,
             "how components are added: by their gain, or by a test on errors, in each task's epochs or in a "
             "second attempt at it (the algorithm's)",
             part=True,
@@ -170,7 +171,7 @@ class Choices(TypedDict, total=False):
         str | Start,
         About(
             one_of("drawn", "similar"),
-            METHOD,
+            NUMBERS,
             "a new task's structure begins as it is drawn, or near the most similar past task's (drawn)",
             part=True,
         ),
@@ -179,7 +180,7 @@ class Choices(TypedDict, total=False):
         str | CandidateStart,
         About(
             one_of("drawn", "most-used"),
-            METHOD,
+            NUMBERS,
             "a new component begins as it is drawn, or near the most used one (drawn)",
             part=True,
         ),
@@ -188,7 +189,7 @@ class Choices(TypedDict, total=False):
         str | Reduction,
         About(
             one_of("none", "prune-and-merge"),
-            METHOD,
+            NUMBERS,
             "how components are removed or merged when a task has been learned (none)",
             part=True,
         ),
@@ -196,24 +197,24 @@ class Choices(TypedDict, total=False):
     adapt_every: Annotated[
         int,
         About(
-            WHOLE, METHOD, "components adapt in every N-th epoch; a divisor of the epochs (only in the last)"
+            WHOLE, NUMBERS, "components adapt in every N-th epoch; a divisor of the epochs (only in the last)"
         ),
     ]
-    replay_size: Annotated[int, About(WHOLE, METHOD, "er: stored samples a task (a batch; objects: 5)")]
+    replay_size: Annotated[int, About(WHOLE, NUMBERS, "er: stored samples a task (a batch; objects: 5)")]
     replay_share: Annotated[
         float,
         About(
             NUMBER,
-            METHOD,
+            NUMBERS,
             "er: share of each batch that is of stored samples, past tasks alike (all are mixed in, once)",
         ),
     ]
-    ewc_strength: Annotated[float, About(NUMBER, METHOD, "ewc: how strongly components are held (0.001)")]
+    ewc_strength: Annotated[float, About(NUMBER, NUMBERS, "ewc: how strongly components are held (0.001)")]
     acceptance: Annotated[
         str | Acceptance,
         About(
             one_of("all", "validated"),
-            METHOD,
+            NUMBERS,
             "how much of an adaptation is taken over; validated: what does best on validation data "
             "and stored samples (all)",
             part=True,
@@ -221,14 +222,16 @@ class Choices(TypedDict, total=False):
     ]
     held_out: Annotated[
         float,
-        About(NUMBER, METHOD, "validated: share of stored samples that judge, and are not replayed (0.25)"),
+        About(NUMBER, NUMBERS, "validated: share of stored samples that judge, and are not replayed (0.25)"),
     ]
-    threshold: Annotated[float, About(NUMBER, METHOD, "dynamic: relative gain that keeps a component (0.05)")]
+    threshold: Annotated[
+        float, About(NUMBER, NUMBERS, "dynamic: relative gain that keeps a component (0.05)")
+    ]
     calibration: Annotated[
         str,
         About(
             one_of("none", "temperature"),
-            METHOD,
+            NUMBERS,
             "how sure a task's probabilities are; temperature: as validation data tells (none)",
         ),
     ]
@@ -236,7 +239,7 @@ class Choices(TypedDict, total=False):
         str | Inference,
         About(
             one_of("none", "inputs", "encoded", "features", "energy", "confidence"),
-            METHOD,
+            NUMBERS,
             "what is noted of each task, so that inputs can be asked about without naming theirs (none)",
             part=True,
         ),
@@ -291,7 +294,7 @@ def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     checked = {}
     for name, value in settings.items():
         if name not in SETTINGS:
-            raise unknown_setting(name, SETTINGS)
+            raise unknown_setting(name, dict.fromkeys((*METHOD, *SETTINGS)))
         about, value = SETTINGS[name].about, plain(value)
         if value is None or (about.part and not isinstance(value, str)):
             checked[name] = value
@@ -352,6 +355,13 @@ def upgraded_algorithm(algorithm: Any, adaptation: Any) -> Any:
 def default_epochs(linear: bool) -> int:
     """The paper's epochs a task: linear models take one full-batch step an epoch."""
     return 10_000 if linear else 100
+
+
+def structure_for(algorithm: object, usual: str = "soft-ordering") -> str:
+    """What an algorithm has if no structure is chosen: the usual one of the stream, or the same with a scale
+    and a shift."""
+    scaled = f"{usual}-scaled"
+    return scaled if algorithm == "recommended" and scaled in COMBINING else usual
 
 
 def adaptation_of(algorithm: object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from piaget.data.plain import shown
 from piaget.errors import SettingError
@@ -34,24 +34,15 @@ BASELINES: dict[str, Structure] = {
 }
 
 
-class Defaults(NamedTuple):
-    """What an algorithm has where nothing else is chosen."""
-
-    choices: Mapping[str, Any] = {}
-    structures: Mapping[str, str] = {}  # what a name stands for
-
-
-# Of algorithms whose defaults are not the paper's (docs/recommended.md).
-DEFAULTS = {
-    "recommended": Defaults(
-        {
-            "rate_schedule": "cosine",
-            "learning_rate": 3e-3,
-            "acceptance": "validated",
-            "expansion": "second-attempt",
-        },
-        {"soft-ordering": "soft-ordering-scaled", "soft-gating": "soft-gating-scaled"},
-    )
+# What algorithms have where nothing else is chosen and that is not the paper's (docs/recommended.md); their
+# structure and adaptation: choices.py.
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "recommended": {
+        "rate_schedule": "cosine",
+        "learning_rate": 3e-3,
+        "acceptance": "validated",
+        "expansion": "second-attempt",
+    }
 }
 
 
@@ -81,10 +72,8 @@ def resolve(
     choices: Mapping[str, Any],  # see choices.py
 ) -> Settings:
     """Fills in the paper's values for what is not chosen, and checks that all fits together."""
-    defaults = DEFAULTS.get(algorithm, Defaults()) if isinstance(algorithm, str) else Defaults()
-    chosen = {**defaults.choices, **check_settings(choices)}
-    if isinstance(structure, str):
-        structure = defaults.structures.get(structure, structure)
+    defaults = DEFAULTS.get(algorithm, {}) if isinstance(algorithm, str) else {}
+    chosen = {**defaults, **check_settings(choices)}
     numbers = {name: chosen.pop(name) for name in NUMBERS_OF_PARTS if name in chosen}
     parts = _method(structure, adaptation, algorithm, chosen)
     components = parts["components"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from piaget.method.choices import STAGED, STORING
+from piaget.method.choices import STAGED, STORING, structure_for
 
 LINEAR: dict[str, Any] = {"structure": "linear"}
 FIXED: dict[str, Any] = {"encoder": "fixed"}
@@ -57,9 +57,10 @@ def _of(stream: str) -> dict[str, Any]:
     return PAPER["objects"] if stream.startswith("objects") else PAPER.get(stream, {})
 
 
-def structure_of(stream: str) -> str:
-    """The structure that the paper uses on a stream (on pictures, one of two)."""
-    return str(_of(stream).get("structure", "soft-ordering"))
+def structure_of(stream: str, algorithm: object = None) -> str:
+    """The structure that the paper uses on a stream (on pictures, one of two), or an algorithm that is not
+    the paper's uses instead."""
+    return structure_for(algorithm, str(_of(stream).get("structure", "soft-ordering")))
 
 
 def algorithm_of(structure: str) -> str:

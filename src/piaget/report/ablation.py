@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from piaget.method.choices import METHOD
 from piaget.paper.names import ALGORITHMS, BASES
 from piaget.report import metrics
 from piaget.report.contents import Contents
@@ -16,7 +17,6 @@ from piaget.report.reported_run import ReportedRun
 from piaget.report.statistics import LEVEL, Tested, holm, paired
 
 LEAST_PARTS = 2  # that a reference must be varied in: of one, the table of differences tells as much
-PARTS = ("structure", "adaptation", "algorithm")
 
 
 @dataclass(frozen=True)
@@ -98,20 +98,32 @@ def _differing(reference: Group, group: Group) -> list[tuple[str, str, str]]:
     ours, theirs = _parts(reference), _parts(group)
     names = dict.fromkeys([*ours, *theirs])
     pairs = [(name, ours.get(name), theirs.get(name)) for name in names]
-    return [(name, _shown(name, a), _shown(name, b)) for name, a, b in pairs if a != b]
+    return [(name, _shown(name, a, reference), _shown(name, b, group)) for name, a, b in pairs if a != b]
 
 
 def _parts(group: Group) -> dict[str, Any]:
     """What a method is made of, as it was asked for, and the settings that are not the paper's."""
     run = group.first
-    return {name: run.configuration[name] for name in PARTS} | run.changes
+    return {name: run.configuration[name] for name in METHOD} | run.changes
 
 
-def _shown(part: str, value: Any) -> str:
+def _shown(part: str, value: Any, group: Group) -> str:
     if value is None:
-        return "the usual value"
+        return _usual(part, group.first)
     names = {"adaptation": BASES, "algorithm": ALGORITHMS}.get(part, {})
     return names.get(str(value), str(value))
+
+
+def _usual(part: str, run: ReportedRun) -> str:
+    """What a run has where nothing was chosen, as far as its description tells."""
+    from piaget.method.registry import FAMILIES
+
+    learner = run.description.get("learner") or {}
+    value = learner.get(part, (learner.get("algorithm") or {}).get(part))
+    if isinstance(value, dict) and part in FAMILIES:
+        names = {type(one).__name__: name for name, one in FAMILIES[part].parts.items()}
+        value = names.get(value.get("part", ""))
+    return "the usual value" if value is None else f"{value} (as usual)"
 
 
 def ablation(contents: Contents) -> Table:

@@ -1,9 +1,9 @@
-"""What a reader must know before any number: what diverged, is unfinished, or no better than guessing."""
+"""What a reader must know before any number: what diverged, failed, is unfinished, or is at chance level."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from piaget.report import metrics
@@ -14,7 +14,7 @@ from piaget.report.statistics import LEVEL, tested
 from piaget.report.wording import counted, listed, score
 from piaget.scoring.rows import MAJORITY
 
-DIVERGED, UNFINISHED, CHANCE = "diverged", "unfinished", "at chance level"
+DIVERGED, FAILED, UNFINISHED, CHANCE = "diverged", "failed", "unfinished", "at chance level"
 MOST_NAMED = 4  # methods, in a sentence
 
 
@@ -34,12 +34,13 @@ def alerts(contents: Contents) -> list[Alert]:
         for stream in contents.streams
         for kind, text in (
             (DIVERGED, _diverged(contents, stream)),
+            (FAILED, _failed(contents, stream)),
             (UNFINISHED, _unfinished(contents, stream)),
             (CHANCE, _at_chance(contents, stream)),
         )
         if text
     ]
-    kinds = [DIVERGED, UNFINISHED, CHANCE]
+    kinds = [DIVERGED, FAILED, UNFINISHED, CHANCE]
     return sorted(found, key=lambda alert: kinds.index(alert.kind))
 
 
@@ -57,37 +58,62 @@ def _named(groups: Iterable[tuple[Group, list[ReportedRun]]]) -> str:
     return listed(told, MOST_NAMED)
 
 
+Found = tuple[list[tuple[Group, list[ReportedRun]]], list[ReportedRun], int]
+
+
+def _those(groups: Sequence[Group], which: Callable[[ReportedRun], bool]) -> Found:
+    """Certain runs: by their groups, all of them, and how many runs there are in all."""
+    of = [(group, [run for run in group.runs if which(run)]) for group in groups]
+    of = [(group, runs) for group, runs in of if runs]
+    return of, [run for _, runs in of for run in runs], sum(len(group.runs) for group in groups)
+
+
 def _diverged(contents: Contents, stream: str) -> str:
     """Runs that ended so, and those that have scores that are not numbers."""
 
     def lost(run: ReportedRun) -> bool:
         return run.diverged or not math.isfinite(contents.final.get(run.name, 0.0))
 
-    of = [(group, [run for run in group.runs if lost(run)]) for group in _of(contents, stream)]
-    of = [(group, runs) for group, runs in of if runs]
-    runs, every = sum(len(runs) for _, runs in of), sum(len(group.runs) for group in _of(contents, stream))
+    of, runs, every = _those(_of(contents, stream), lost)
     if not runs:
         return ""
-    verb = "has" if runs == 1 else "have"
+    verb = "has" if len(runs) == 1 else "have"
     return (
-        f"{stream}: {runs} of {counted(every, 'run')} {verb} diverged: {_named(of)}. Means of these "
+        f"{stream}: {len(runs)} of {counted(every, 'run')} {verb} diverged: {_named(of)}. Means of these "
         "methods are of the other seeds, or missing."
     )
 
 
-def _unfinished(contents: Contents, stream: str) -> str:
+def _failed(contents: Contents, stream: str) -> str:
     groups = _of(contents, stream)
-    of = [(group, [run for run in group.runs if not run.done and not run.diverged]) for group in groups]
-    of = [(group, runs) for group, runs in of if runs]
-    runs, every = sum(len(runs) for _, runs in of), sum(len(group.runs) for group in groups)
+    of, runs, every = _those(groups, lambda run: run.failed)
     if not runs:
         return ""
+    said = listed(sorted({_last_line(run) for run in runs}), MOST_NAMED)
+    verb = "has" if len(runs) == 1 else "have"
     counts = any(run in group.counted for group, some in of for run in some)
-    if counts:
-        return f"{stream}: no run is finished; all numbers are of the tasks learned so far."
-    verb = "is" if runs == 1 else "are"
+    means = "All numbers are of the tasks learned before" if counts else "Means are of the other runs"
     return (
-        f"{stream}: {runs} of {counted(every, 'run')} {verb} unfinished and left out of means: "
+        f"{stream}: {len(runs)} of {counted(every, 'run')} {verb} failed: {_named(of)}. {said}. {means}. "
+        "When the cause is mended, piaget resume goes on with them."
+    )
+
+
+def _last_line(run: ReportedRun) -> str:
+    """Of a traceback: the error itself."""
+    return (str(run.description.get("error") or "").strip().splitlines() or ["No error is noted"])[-1]
+
+
+def _unfinished(contents: Contents, stream: str) -> str:
+    groups = _of(contents, stream)
+    of, runs, every = _those(groups, lambda run: not run.done and not run.diverged and not run.failed)
+    if not runs:
+        return ""
+    if any(run in group.counted for group, some in of for run in some):
+        return f"{stream}: no run is finished; all numbers are of the tasks learned so far."
+    verb = "is" if len(runs) == 1 else "are"
+    return (
+        f"{stream}: {len(runs)} of {counted(every, 'run')} {verb} unfinished and left out of means: "
         f"{_named(of)}. piaget resume goes on with them."
     )
 

@@ -125,8 +125,12 @@ def _by_method(results: Results) -> dict[Key, RunsBySeed]:
 def _notes(groups: list[Group], finished: set[str]) -> list[str]:
     """What a reader should know of how runs were counted, and of what they have in common."""
     notes = []
-    unfinished = sum(run not in group.counted and not run.diverged for group in groups for run in group.runs)
-    if unfinished:
+    left_out = [
+        run for group in groups for run in group.runs if run not in group.counted and not run.diverged
+    ]
+    if failed := sum(run.failed for run in left_out):
+        notes.append(f"runs that failed, left out of means: {failed}; piaget status says why")
+    if unfinished := len(left_out) - failed:
         notes.append(f"unfinished runs left out of means: {unfinished}; piaget resume goes on with them")
     for stream in dict.fromkeys(group.stream for group in groups if group.stream not in finished):
         notes.append(f"no run on {stream} is finished: its numbers are of the tasks learned so far")

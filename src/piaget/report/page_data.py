@@ -153,7 +153,7 @@ class LookData(TypedDict):
 class AlertData(TypedDict):
     """What must be known before any number."""
 
-    kind: str  # "diverged", "unfinished", "at chance level"
+    kind: str  # "diverged", "failed", "unfinished", "at chance level"
     text: str
     stream: int
 

@@ -60,6 +60,11 @@ class ReportedRun:
         return self.status == "done"
 
     @property
+    def failed(self) -> bool:
+        """Did an error end it?"""
+        return self.status == "failed"
+
+    @property
     def diverged(self) -> bool:
         """Did it end because its numbers grew beyond all bounds?"""
         return self.status == DIVERGED

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from piaget.method.resolving import DEFAULTS
+from piaget.method.choices import structure_for
 from piaget.report import metrics
 from piaget.report.contents import Contents
 from piaget.report.groups import Group
@@ -51,9 +51,8 @@ def method_name(structure: str, base: str, algorithm: str) -> str:
     """As rows have it."""
     if algorithm == ALONE:
         return f"{ALONE}/fm/{ALONE}"
-    if algorithm in DEFAULTS:
-        structure = DEFAULTS[algorithm].structures.get(structure, structure)
-    return f"{'monolithic' if algorithm in MONOLITHIC else structure}/{base}/{algorithm}"
+    structure = "monolithic" if algorithm in MONOLITHIC else structure_for(algorithm, structure)
+    return f"{structure}/{base}/{algorithm}"
 
 
 @dataclass(frozen=True)
