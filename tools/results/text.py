@@ -113,7 +113,7 @@ def _recommended(selection: Selection, cell: PaperCell) -> Iterator[str]:
     """The command of rows that "all" does not stand for."""
     of = {base: selection.find(cell.stream, cell.structure, base, "recommended") for base in BASES}
     bases = [base for base, chosen in of.items() if chosen is not None]
-    if bases:
+    if bases and cell.table != "components":
         words = command(replace(cell, algorithm="recommended", base=bases[0]), of[bases[0]])
         yield words.replace(f"--adaptations {bases[0]}", f"--adaptations {' '.join(bases)}")
 
