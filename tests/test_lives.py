@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+
 import pandas as pd
 
 from piaget.report.contents import Contents
 from piaget.report.lives import Life, lives
 from piaget.report.metrics import BORN, component_events
 from piaget.report.reading import read
+from piaget.report.tables import components
 from piaget.scoring.rows import MERGED, REDUCTION, REMOVED
 from tests.made_runs import constant, rows_of, write_run
 
@@ -71,3 +74,17 @@ def test_births_of_a_run(tmp_path):
     (run,) = contents.groups[0].runs
     tasks = [f"digits-{j:02}" for j in range(6)]
     assert [life.born for life in contents.lives(run.name, tasks, 5)] == [-1, -1, -1, -1, 5]
+
+
+def test_those_that_went_are_counted(tmp_path):
+    """In the table of components: of two runs, one merged and removed one each."""
+    for seed in (0, 1):
+        write_run(tmp_path, "digits", "soft-ordering/er/dynamic", seed, constant(0.9), kept=[5])
+    path = next(tmp_path.rglob("seed-1/rows.csv"))
+    *_, line = csv.DictReader(path.read_text().splitlines())
+    merged = line | {"stage": REDUCTION, "metric": MERGED, "component": "3", "value": "1.0"}
+    removed = line | {"stage": REDUCTION, "metric": REMOVED, "component": "0", "value": "0.01"}
+    with path.open("a", newline="") as handle:
+        csv.DictWriter(handle, list(line)).writerows([merged, removed])
+    (row,) = components(Contents(read([tmp_path]))).rows
+    assert [cell.text for cell in row[-3:]] == ["2.0 ± 0.0", "1.0 ± 0.0", "1.0 ± 1.0"]

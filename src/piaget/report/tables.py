@@ -190,22 +190,25 @@ def components(contents: Contents) -> Table:
         "components",
         "Number of learned components",
         "At the end, mean and standard error over seeds; learners that add components start with 4 by "
-        "default.",
-        ["stream", "method", "components", "paper", "verdict", "tried", "kept"],
+        "default. Gone: removed, or merged into others.",
+        ["stream", "method", "components", "paper", "verdict", "tried", "kept", "gone"],
     )
     by_run = contents.compute(metrics.candidates).groupby("run")["kept"]
+    events = contents.compute(metrics.component_events)
+    gone_by_run = events[events["event"] != metrics.BORN].groupby("run").size()
     for group in contents.groups:
         structure, base, algorithm = group.first.parts
         if algorithm not in EXPANDING and not any(run.name in by_run.groups for run in group.runs):
             continue
         # A run may have had no reason to try one.
-        tried, kept = (counts.reindex(group.names, fill_value=0) for counts in (by_run.size(), by_run.sum()))
+        counts_by_run = (by_run.size(), by_run.sum(), gone_by_run)
+        tried, kept, gone = (counts.reindex(group.names, fill_value=0) for counts in counts_by_run)
         known = component_numbers()["components"].get(structure, {}).get(group.stream, {}).get(base)
         known = known if algorithm == "dynamic" and not group.variant else None
         values = list(group.of(contents.compute(metrics.components)).values())
         judgement = group.judged(values, known, TRIALS, True) if known else ""
         judgement = judgement.replace("better", "more").replace("worse", "fewer")
-        cells = [number(*group.summary(counts)) for counts in (tried, kept)]
+        cells = [number(*group.summary(counts)) for counts in (tried, kept, gone)]
         learned = number(*mean_and_error(values))
         table.add(group.position, group.stream, group.label, learned, _reported(known), judgement, *cells)
     return table
