@@ -13,6 +13,7 @@ from piaget.report.selection import Selection
 from tests.made_runs import constant, write_run
 from tools.results.__main__ import main
 from tools.results.figures import ROWS, gains
+from tools.results.recommended import rows
 
 ROOT = Path(__file__).parent.parent
 BASES = ("er", "ewc", "nft")
@@ -60,6 +61,21 @@ def test_the_committed_page_is_what_the_committed_results_give(tmp_path):
         assert files[Path(name)].decode() == (ROOT / "docs" / name).read_text(), "give: make results"
     drawn = {path.name for path in (ROOT / "docs" / "pictures").glob("results-*.svg")}
     assert drawn == {path.name for path in files if path.suffix == ".svg"}
+
+
+def test_the_recommended_method_beside_the_best_of_the_papers(tmp_path):
+    """The best of those that were run on the same data, by the mean of paired differences."""
+    levels = {"soft-ordering-scaled/fm/recommended": 0.95, "soft-ordering/er/dynamic": 0.90}
+    levels |= {"soft-ordering/nft/dynamic": 0.94, "alone/fm/alone": 0.96}
+    for method, level in levels.items():
+        for seed in range(3):
+            noise = 0.002 * seed if method.endswith("recommended") else 0.0
+            write_run(tmp_path, "mnist", method, seed, constant(level + noise + 0.01 * (seed % 2)), tasks=6)
+    (row,) = rows(selection_of(tmp_path))
+    assert row[:3] == ("mnist", "3", "95.5 ± 0.4")
+    assert (row[4], row[6]) == ("NFT Dyn. + Comp.", "2")
+    assert row[7:10] == ("+1.20 ± 0.12", "+5.20 ± 0.12", "-0.80 ± 0.12")
+    assert row[10] == "1.00"
 
 
 def test_the_same_results_give_the_same_files(collected, tmp_path):

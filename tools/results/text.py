@@ -15,6 +15,7 @@ from piaget.report.claim_list import CLAIMS, QUESTIONS
 from piaget.report.claims import FAILS, HOLDS, UNTESTED, Claim, Comparison, Finding
 from piaget.report.selection import Selection, final, further
 from piaget.report.verdicts import NOT_RUN, NOT_YET, REDUCED, WORDS, Verdict, command, count, verdicts
+from tools.results import recommended
 
 # Why a stream was not run, or not in full.
 REASONS = {
@@ -59,6 +60,8 @@ def page(selection: Selection, figures: Mapping[str, str], notes: Notes) -> str:
         parts += [left.pop(table).strip() + "\n"] if table in left else []
     parts.append("## The paper's claims\n\n" + _claims(selection, CLAIMS))
     parts.append("## Beside the paper\n\n" + _claims(selection, QUESTIONS))
+    if beside := list(recommended.rows(selection)):
+        parts.append(f"### {recommended.TITLE}\n{recommended.ABOUT}\n" + _table(recommended.HEAD, beside))
     parts.append(_not_run(judged))
     parts += [text.strip() + "\n" for text in left.values()]
     parts.append(_made_with(selection))
