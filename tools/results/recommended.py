@@ -14,8 +14,8 @@ OURS = Side("fm", "recommended")
 REPLAY = Side("er", "dynamic")
 ALONE = Side("fm", "alone")
 TITLE = "The recommended method and the paper's, stream by stream"
-ABOUT = """Accuracy in %, differences paired by seed, with standard errors. Best: of the paper's 14 methods (of
-as many as were run), the one with the highest mean on these very test data, which no user could know before.
+ABOUT = """Accuracy in %, differences paired by seed, with standard errors. Best: of the paper's 14 (as
+many as were run), the method with the highest mean on these very test data, which no user could know before.
 Steps: those of the recommended method, divided by those of dynamic with replay. [What it is](recommended.md)
 """
 HEAD = (
