@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+import shutil
 from typing import Any
 
 import pytest
@@ -144,6 +145,38 @@ def test_what_cannot_be_exported(tmp_path):
         learned().export_components(tmp_path, licence=5)  # type: ignore[arg-type]
 
 
+def contents(folder) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_library_is_not_overwritten(folder):
+    before = contents(folder)
+    learned().export_components(folder, licence="CC-BY-4.0", note="small ones")  # the very same
+    for other, said, differing in (
+        (learned(), {}, "licence, note"),
+        (learned(), {"licence": "MIT", "note": "small ones"}, "licence"),
+        (learned(seed=5), {"licence": "CC-BY-4.0", "note": "small ones"}, "hashes, tasks, trained"),
+    ):
+        with pytest.raises(piaget.SettingError, match=f"'CC-BY-4.0'. It differs .* in {differing};"):
+            other.export_components(folder, **said)
+        assert contents(folder) == before
+    (folder / "components.json").write_text("{}")
+    with pytest.raises(piaget.SettingError, match="already, which cannot be read"):
+        learned().export_components(folder)
+
+
+def test_a_library_has_a_folder_for_itself(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(piaget.SettingError, match=r"holds other files \(notes.txt\); expected a folder"):
+        learned().export_components(tmp_path)
+    assert contents(tmp_path) == {"notes.txt": b"mine"}
+    (tmp_path / "notes.txt").unlink()
+    for left in ("components-0123.safetensors", ".components.json.17.tmp"):  # of an export that was killed
+        (tmp_path / left).write_text("half")
+    learned().export_components(tmp_path)
+    assert library.read_card(tmp_path).count == 2
+
+
 class Twice(torch.nn.Module):
     """Of one's own."""
 
@@ -188,7 +221,7 @@ def refused(folder, change) -> str:
 
 
 def rehashed(card, tensors) -> None:
-    card["hashes"] = library._hashes(tensors)
+    card["hashes"] = library.hashes_of(tensors)
 
 
 CHANGES: dict[str, Any] = {
@@ -274,6 +307,7 @@ def test_runs_begin_with_a_library_and_verify_it(folder, tmp_path):
     description = read_json(out / "run.json")
     assert description["learner"]["components_from"] == library.digest_of(library.read_card(folder))
     assert description["configuration"]["settings"]["components_from"] == str(folder.absolute())
+    shutil.rmtree(folder)
     learned(seed=5).export_components(folder)  # another one, at the same place
     description["status"] = "interrupted"
     write_json(out / "run.json", description)
@@ -316,6 +350,8 @@ def test_commands(folder, tmp_path, capsys):
     assert library.digest_of(library.read_card(folder)) in shown  # with what it began
     assert main(["components", "show", str(tmp_path / "new"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["licence"] == "MIT"
+    assert main([*export[:-1], "Apache-2.0"]) == 2
+    assert "licence 'MIT'. It differs from this one in licence" in capsys.readouterr().err
     assert main(["components", "show", str(tmp_path)]) == 2
     assert "holds no library" in capsys.readouterr().err
 

@@ -16,7 +16,7 @@ from piaget.data.columns import as_text
 from piaget.data.tasks import Stream, Task
 from piaget.engine.training import Learning, advance
 from piaget.errors import SettingError, TaskError
-from piaget.knowledge import library, lifecycle, storage
+from piaget.knowledge import library, library_writing, lifecycle, storage
 from piaget.knowledge.checks import as_tasks, check_idle, check_is_task, check_same, check_task, check_update
 from piaget.knowledge.state import State
 from piaget.lesson import Lesson
@@ -296,12 +296,12 @@ class Learner(Asking):
     def export_components(
         self, folder: str | os.PathLike[str], *, licence: str | None = None, note: str = ""
     ) -> None:
-        """Writes the components into a folder, with a card that says what they are and where they come from,
-        for other learners to begin with: `Learner(components_from=folder)`. docs/components-library.md.
+        """Writes the components into a folder that is new or empty (else: `SettingError`), with a card that
+        says what they are and where they come from. Others begin with it: `Learner(components_from=folder)`.
 
         licence: under which others may use them. note: whatever they should know.
         """
-        library.export(folder, self.settings, self.state.snapshot(), versions(), licence, note)
+        library_writing.export(folder, self.settings, self.state.snapshot(), versions(), licence, note)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], **parts: Any) -> Learner:

@@ -25,7 +25,9 @@ def add(commands: Any) -> None:
     export.add_argument(
         "folder", type=Path, metavar="DIR", help="folder of piaget run, of one of its runs, or of a learner"
     )
-    export.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="where it is written")
+    export.add_argument(
+        "--to", type=Path, required=True, metavar="FOLDER", help="a folder for it alone, new or empty"
+    )
     export.add_argument("--licence", metavar="TEXT", help="under which others may use them, such as MIT")
     export.add_argument("--note", default="", metavar="TEXT", help="whatever others should know")
     export.set_defaults(run=_export)

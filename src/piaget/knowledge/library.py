@@ -1,5 +1,5 @@
 """A library of components: a folder with a card (components.json), and a tensor file that it names with its
-hash.
+hash. (library_writing.py writes it.)
 
 What a folder holds is verified before it is used, and nothing in it can run code: a kind of components of
 one's own is only named in the card, and whoever uses the library gives it again.
@@ -11,7 +11,7 @@ import contextlib
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from piaget.data.typed_data import LATER, read
 from piaget.errors import LoadError, PiagetError, SettingError
 from piaget.knowledge.consistency import MANY_INPUTS
 from piaget.knowledge.state import Origin, State
-from piaget.knowledge.storage import as_folder, damaged, read_files, write_files
+from piaget.knowledge.storage import as_folder, damaged, read_files
 from piaget.method.adaptation import Adaptation
 from piaget.method.components import KINDS, Components, Shape
 from piaget.method.description import components_from_json, is_described, to_json
@@ -142,67 +142,6 @@ class Library:
         state.shared_moments = shared_moments(slots, state.shared)
 
 
-def export(
-    folder: str | os.PathLike[str],
-    settings: Settings,
-    state: State,
-    versions: dict[str, str],
-    licence: str | None,
-    note: str,
-) -> Card:
-    """Writes a learner's components, and their card, into a folder."""
-    path = as_folder(folder, SettingError)
-    for what, text in (("licence", licence or ""), ("note", note)):
-        if not isinstance(text, str):
-            raise SettingError(f"{what}={text!r}; expected a text")
-    if state.progress is not None:
-        raise SettingError(
-            f"the learner is in the middle of {state.progress.tasks[-1]!r}; expected one whose components "
-            "have settled: learn the task to its end"
-        )
-    if not state.records:
-        raise SettingError("no task was learned with its components: learn the initial tasks first")
-    if not settings.structure.expandable:
-        raise SettingError(
-            f"structure {settings.structure.name!r} has no components that other tasks could combine"
-        )
-    if settings.encoder.shared or settings.decoder.shared:
-        raise SettingError(
-            "components that are learned together with a shared encoder or decoder are of no use without it; "
-            "expected an encoder and a decoder for each task"
-        )
-    records = list(state.records.values())
-    components = {name: p.detach().cpu() for name, p in ordered(state.components).items()}
-    card = Card(
-        kind=to_json(settings.components),
-        count=state.k,
-        depth=settings.depth,
-        dtype=settings.dtype,
-        entering=settings.model.shapes(records[0].input_shape)[0],
-        shapes={name: tuple(p.shape[1:]) for name, p in components.items()},
-        hashes=_hashes(components),
-        tasks=[
-            User(one.name, one.stream, one.kind, one.classes, one.usage.tolist())
-            for one in records
-            if one.usage is not None
-        ],
-        trained=Trained(
-            method=settings.method,
-            seed=settings.seed,
-            streams=list(dict.fromkeys(one.stream for one in records)),
-            tasks=len(records),
-            steps=state.steps,
-            versions=versions,
-            started_from=settings.components_from,
-            merged=state.merged,
-        ),
-        licence=licence,
-        note=note,
-    )
-    write_files(path, NAME, {"format": FORMAT, "version": VERSIONS[0], "card": asdict(card)}, components)
-    return card
-
-
 def _computing(kind: dict[str, Any]) -> dict[str, Any]:
     """What a kind of components, as plain data, says of how they compute: all but dropout, which only
     learning has."""
@@ -210,7 +149,7 @@ def _computing(kind: dict[str, Any]) -> dict[str, Any]:
     return told | {"fields": _computing(kind["fields"])} if "fields" in kind else told
 
 
-def _hashes(components: Tensors) -> list[str]:
+def hashes_of(components: Tensors) -> list[str]:
     """Of each component: the names, types and bytes of its parameters."""
     digests = []
     for i in range(len(next(iter(components.values())))):
@@ -293,7 +232,7 @@ def _checked(card: Card, tree: dict[str, Any]) -> Tensors:
         )
         _require(right, f"tensor {name} is not {expected}, {card.dtype}")
         _require(bool(torch.isfinite(tensor).all()), f"tensor {name} is not finite")
-    for i, (noted, found) in enumerate(zip(card.hashes, _hashes(tree), strict=True)):
+    for i, (noted, found) in enumerate(zip(card.hashes, hashes_of(tree), strict=True)):
         _require(noted == found, f"component {i} is not what its hash says")
     for user in card.tasks:
         rows = user.weights
