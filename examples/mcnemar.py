@@ -11,8 +11,6 @@ import piaget
 @dataclass(frozen=True)
 class McNemar(piaget.Expansion):
     level: float = 0.05
-    proposes = True
-    passes = (False, True)  # every batch with the candidate, and with it hidden: component dropout
 
     def keeps(self, evidence: piaget.Evidence) -> bool:
         with_it, without = evidence.right

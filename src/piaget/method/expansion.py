@@ -65,15 +65,15 @@ class Expansion(ABC):
     """Whether a candidate component is trained along with each new task, and whether it is kept.
 
     >>> class Always(piaget.Expansion):
-    ...     proposes, passes = True, (False, True)
     ...     def keeps(self, evidence):
     ...         return True
     >>> piaget.Learner(expansion=Always()).settings.algorithm.expansion.proposes
     True
     """
 
-    proposes: bool  # is one trained?
-    passes: tuple[bool, ...]  # each batch is used once a pass; True: with the candidate hidden
+    proposes: bool = True  # is one trained?
+    # Each batch is used once a pass; True: with the candidate hidden. Both, as here, is component dropout.
+    passes: tuple[bool, ...] = (False, True)
     # The task is learned without a candidate first. Then, if a perfect one would be kept, it is learned from
     # the start again, with a candidate; one that is not kept leaves no trace.
     in_second_attempt: bool = False
@@ -112,8 +112,6 @@ class ComponentDropout(Expansion):
     """
 
     threshold: float = 0.05
-    proposes = True
-    passes = (False, True)
 
     def __post_init__(self) -> None:
         check_fields(self, threshold=NUMBER)
@@ -144,8 +142,6 @@ class McNemar(Expansion):
 
     level: float = 0.05
     least: float = 0.05
-    proposes = True
-    passes = (False, True)
 
     def __post_init__(self) -> None:
         check_fields(self, level=SHARE, least=SHARE)
@@ -176,8 +172,6 @@ class SecondAttempt(Expansion):
 
     level: float = 0.05
     least: float = 0.05
-    proposes = True
-    passes = (False, True)
     in_second_attempt = True
 
     def __post_init__(self) -> None:
