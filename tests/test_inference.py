@@ -372,6 +372,21 @@ def test_a_method_of_ones_own(tmp_path):
 # --- wrong calls --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("hook", "returned", "message"),
+    [
+        ("scores", 0.5, r"Odd\.scores returned 0\.5; expected a tensor of shape \(20,\)"),
+        ("scores", torch.zeros(20, 1), r"Odd\.scores returned shape \(20, 1\); expected a tensor"),
+        ("fit", None, r"Odd\.fit returned None; expected a dictionary of tensors"),
+    ],
+)
+def test_a_method_of_ones_own_that_returns_something_else(hook, returned, message):
+    odd = type("Odd", (Nearest,), {hook: lambda self, *given: returned})()
+    learner = piaget.Learner(inference=odd, initial_tasks=1, epochs=2, width=8)
+    with pytest.raises(piaget.SettingError, match=message):
+        learner.learn(make_task("t", "binary", n=20))
+
+
 def test_wrong_calls():
     tasks = clouds()
     learner = learned(tasks, inference="inputs")

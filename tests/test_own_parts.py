@@ -59,9 +59,6 @@ class Ordering(piaget.SoftOrdering):
 
 @dataclass(frozen=True)
 class Always(piaget.Expansion):
-    proposes = True
-    passes = (False, True)
-
     def keeps(self, *evidence):
         return True
 
@@ -338,6 +335,18 @@ def test_fields_of_the_papers_parts(tmp_path):
         (
             ["--adaptation", "{}:Mine", "--set", "adaptation.size=0"],
             "size=0: expected a whole number, 1 or more",
+        ),
+        (
+            ["--adaptation", "{}:Mine", "--set", "adaptation.alpha=abc"],
+            "adaptation.alpha='abc': expected a finite number (--adaptation {}:Mine)",
+        ),
+        (
+            ["--adaptation", "examples.der_plus_plus:DERPlusPlus", "--set", "adaptation.size=2.5"],
+            "adaptation.size=2.5: expected a whole number or None",
+        ),
+        (
+            ["--adaptation", "{}:Mine", "--set", "adaptation.alpha=True"],
+            "alpha=True: expected a finite number",
         ),
         (["--set", "adaptation.alpha=1"], "adaptation 'er' has no field 'alpha'"),
         (["--set", "adaption.alpha=1"], "'adaption.alpha' is not known"),

@@ -9,9 +9,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from piaget.data.plain import shown
 from piaget.data.tasks import Split, Task
+from piaget.errors import SettingError
 from piaget.knowledge.state import State, TaskRecord
-from piaget.method.inference import Seen
+from piaget.method.inference import Inference, Seen
 from piaget.method.settings import Settings
 from piaget.method.trees import Tensors, check_finite
 
@@ -39,11 +41,28 @@ def note(settings: Settings, state: State, record: TaskRecord, task: Task) -> Te
     alike = [one for one in before if tuple(one.input_shape) == tuple(record.input_shape)]
     earlier = [statistics_of(one.note) for one in alike if one.note is not None]
     noted = part.fit(seen(settings, state, record, fitted.x), fitted.y, earlier)
-    scores = part.scores(noted, seen(settings, state, record, held.x))
+    if not isinstance(noted, dict) or not all(isinstance(one, Tensor) for one in noted.values()):
+        raise SettingError(
+            f"{type(part).__name__}.fit returned {shown(noted)}; expected a dictionary of tensors"
+        )
+    scores = scored(part, noted, seen(settings, state, record, held.x))
     kept = {name: tensor.cpu().clone() for name, tensor in noted.items()}
-    kept[HELD] = scores.cpu().sort().values
+    kept[HELD] = scores.sort().values
     check_finite(f"task {record.name!r}: what is noted of its inputs", kept)
     return kept
+
+
+def scored(part: Inference, noted: Tensors, inputs: Seen) -> Tensor:
+    """(n,), float64: the scores of inputs; an error, if a part of the user's own returned something else."""
+    scores: object = part.scores(noted, inputs)
+    n = len(inputs.x)
+    if not isinstance(scores, Tensor) or scores.shape != (n,):
+        found = f"shape {tuple(scores.shape)}" if isinstance(scores, Tensor) else shown(scores)
+        raise SettingError(
+            f"{type(part).__name__}.scores returned {found}; expected a tensor of shape ({n},), a score for "
+            "each input"
+        )
+    return scores.detach().cpu().double()
 
 
 def seen(settings: Settings, state: State, record: TaskRecord, x: Tensor) -> Seen:
@@ -108,8 +127,8 @@ def check_notes(settings: Settings, state: State) -> None:
         if not part.recognizes(statistics_of(record.note), math.prod(record.input_shape), record.classes):
             raise ValueError(f"{where} is not what {type(part).__name__} notes")
         x = torch.rand(2, *record.input_shape, generator=torch.Generator(), dtype=torch.float64)
-        scores = part.scores(statistics_of(record.note), seen(settings, state, record, x))
-        if scores.shape != (2,) or not bool(torch.isfinite(scores).all()):
+        scores = scored(part, statistics_of(record.note), seen(settings, state, record, x))
+        if not bool(torch.isfinite(scores).all()):
             raise ValueError(f"{where} does not score inputs")
 
 

@@ -16,8 +16,10 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from piaget.data.plain import is_whole, shown
 from piaget.errors import PiagetError, SettingError
 from piaget.method.choices import (
     METHOD,
@@ -26,6 +28,7 @@ from piaget.method.choices import (
     check_settings,
     unknown_setting,
 )
+from piaget.method.values import FLAG, NUMBER, Values
 
 PARTS = (*METHOD, *(name for name, setting in SETTINGS.items() if setting.about.part))
 ROLES = ("stream", *PARTS)  # what a reference can stand for
@@ -177,6 +180,7 @@ def make_part(role: str, target: Any, fields: Mapping[str, Any], where: str) -> 
         if name not in known:
             have = f"its fields: {', '.join(known)}" if known else "it has no fields"
             raise SettingError(f"{role}.{name}: {where} has no field {name!r}{_near(name, known)}; {have}")
+    check_types(role, target, fields, where)
     try:
         part = target(**fields) if is_class else dataclasses.replace(target, **fields) if fields else target
     except PiagetError:
@@ -184,6 +188,34 @@ def make_part(role: str, target: Any, fields: Mapping[str, Any], where: str) -> 
     except Exception as error:
         raise SettingError(f"{where}: it cannot be made: {type(error).__name__}: {error}") from error
     return part
+
+
+PLAIN: Mapping[Any, Values] = {
+    bool: FLAG,
+    int: Values("N", is_whole, "a whole number"),
+    float: NUMBER,
+    str: Values("TEXT", lambda value: isinstance(value, str), "a text (a number as a text: \"'1'\")"),
+    type(None): Values("None", lambda value: value is None, "None"),
+}
+
+
+def check_types(role: str, target: Any, fields: Mapping[str, Any], where: str) -> None:
+    """Raises an error if a field is annotated as a number, a text or the like, and given something else."""
+    hints = _hints(target if isinstance(target, type) else type(target))
+    for name, value in fields.items():
+        hint = hints.get(name)
+        allowed = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+        if all(kind in PLAIN for kind in allowed) and not any(PLAIN[kind].allows(value) for kind in allowed):
+            expected = " or ".join(PLAIN[kind].expected for kind in allowed)
+            raise SettingError(f"{role}.{name}={shown(value)}: expected {expected} ({where})")
+
+
+def _hints(target: type) -> dict[str, Any]:
+    """What the fields of a dataclass are annotated with; nothing, if its annotations cannot be read."""
+    try:
+        return get_type_hints(target) if dataclasses.is_dataclass(target) else {}
+    except Exception:  # names that are imported for type checkers only, and whatever else stands there
+        return {}
 
 
 def field_names(target: Any) -> list[str]:

@@ -104,7 +104,7 @@ class Inference(ABC):
 
     @abstractmethod
     def scores(self, noted: Tensors, seen: Seen) -> Tensor:
-        """(n,), float64: the higher, the likelier the inputs are of the task."""
+        """(n,): the higher, the likelier the inputs are of the task."""
 
     def recognizes(self, noted: Tensors, features: int, classes: int) -> bool:
         """Is this what `fit` returns? Asked of what a file holds. features: those of an input."""

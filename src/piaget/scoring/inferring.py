@@ -134,7 +134,7 @@ class Recognition:
         """(n,): of inputs as the task's own are given."""
         assert record.note is not None
         seen = noting.seen(self.settings, self.state, record, x)
-        return self.settings.inference.scores(noting.statistics_of(record.note), seen).cpu()
+        return noting.scored(self.settings.inference, noting.statistics_of(record.note), seen)
 
     # --- from scores to tasks ---------------------------------------------------------------------------
 
