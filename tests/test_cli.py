@@ -64,13 +64,20 @@ def test_mistakes_get_one_line_and_a_code(arguments, message, capsys, tmp_path, 
 
 def test_folders_that_cannot_be_written_to(tmp_path, capsys):
     (tmp_path / "file").write_text("")
-    for arguments in (
-        ["run", "digits", "--epochs", "2", "--out", str(tmp_path / "file" / "out")],
-        ["data", "draw", "digits", "--out", str(tmp_path / "file" / "out")],
-        ["sweep", "digits", "--out", str(tmp_path / "file" / "out")],
+    for arguments, message in (
+        (
+            ["run", "digits", "--epochs", "2", "--out", str(tmp_path / "file" / "out")],
+            "file is a file; expected",
+        ),
+        (
+            ["run", "digits", "--epochs", "2", "--out", str(tmp_path / "file")],
+            "file is a file; expected a folder",
+        ),
+        (["data", "draw", "digits", "--out", str(tmp_path / "file" / "out")], "Not a directory"),
+        (["sweep", "digits", "--out", str(tmp_path / "file" / "out")], "file is a file; expected a folder"),
     ):
         assert main(arguments) == 2
-        assert "Not a directory" in capsys.readouterr().err
+        assert message in capsys.readouterr().err
 
 
 def test_help_and_list_do_not_wait_for_torch():

@@ -110,7 +110,10 @@ def test_what_else_may_be_chosen(folder):
         "dtype": ("float64", "cannot be used here"),
         "initial_tasks": (2, "leave it out"),
         "encoder": ("shared", "shared encoder"),
-        "algorithm": ("no-components", "combines no components"),
+        "algorithm": (
+            "no-components",
+            "'no-components' combines no components; those that do: dynamic, recomm",
+        ),
     }
     for name, (value, message) in wrong.items():
         with pytest.raises(piaget.SettingError, match=message):

@@ -190,6 +190,8 @@ def test_what_cannot_be_merged():
         piaget.merge(a, learned(of_b, 2, components=piaget.Dense(6)))
     with pytest.raises(piaget.SettingError, match="depth: 2 and 3"):
         piaget.merge(a, learned(of_b, 2, depth=3))
+    with pytest.raises(piaget.SettingError, match=r"settings \(adaptation\.size: None and 3\); expected"):
+        piaget.merge(a, learned(of_b, 2, replay_size=3))
     with pytest.raises(piaget.SettingError, match="none at all"):
         piaget.merge(a, piaget.Learner(**SMALL))
     with pytest.raises(piaget.SettingError, match="with itself"):

@@ -323,6 +323,11 @@ def test_fields_of_the_papers_parts(tmp_path):
     [
         (["--adaptation", "nowhere:Mine"], "--adaptation nowhere:Mine: there is no module 'nowhere' in "),
         (["--adaptation", "{}:Mein"], "{} has no 'Mein' (did you mean 'Mine'?)"),
+        (
+            ["--adaptation", "broken:Mine"],
+            "--adaptation broken:Mine: broken cannot be imported: ZeroDivisionError: division by zero "
+            "(broken.py, line 2)",
+        ),
         (["--adaptation", "{}:"], "--adaptation {}:: expected package.module:Name"),
         (
             ["--adaptation", "{}:Always"],
@@ -349,6 +354,11 @@ def test_fields_of_the_papers_parts(tmp_path):
             "alpha=True: expected a finite number",
         ),
         (["--set", "adaptation.alpha=1"], "adaptation 'er' has no field 'alpha'"),
+        (["--stop", "sometimes"], "stop='sometimes': expected never or patience, or package.module:Name"),
+        (
+            ["--structure", "soft-orderin"],
+            "monolithic, alone, or package.module:Name of a part of your own (did you mean 'soft-ordering'?)",
+        ),
         (["--set", "adaption.alpha=1"], "'adaption.alpha' is not known"),
         (["--set", "adaptation.alpha=[1]"], "expected a finite number, a text, True, False or None"),
         (["--learning-rate", "inf"], "learning_rate='inf': expected a finite number"),
@@ -356,6 +366,7 @@ def test_fields_of_the_papers_parts(tmp_path):
     ],
 )
 def test_mistakes(flags, message, module, capsys):
+    Path("broken.py").write_text("x = 0\n1 / x\n")
     words = [flag.format(module) for flag in flags]
     result = said(capsys, "run", "digits", *words, "--quiet")
     assert result.code == 2
@@ -428,6 +439,14 @@ def test_compare_with_what_only_this_process_knows(tmp_path):
         piaget.lab.compare(methods, [lambda seed: []], [0], tmp_path)
     with pytest.raises(piaget.SettingError, match="expected a dictionary or"):
         piaget.lab.compare(["er"], ["digits"], [0], tmp_path)
+    with pytest.raises(
+        piaget.SettingError, match=r"streams='digits'; expected a list of streams, such as \["
+    ):
+        piaget.lab.compare(methods, "digits", [0], tmp_path)
+    with pytest.raises(
+        piaget.SettingError, match=r"methods=\{'adaptation': 'er'\}; expected a list of methods"
+    ):
+        piaget.lab.compare({"adaptation": "er"}, ["digits"], [0], tmp_path)  # type: ignore[arg-type]
     odd = piaget.Algorithm(piaget.Joint(2))
     with pytest.raises(piaget.SettingError, match="expected a finite number, a text"):
         piaget.lab.compare([{"algorithm": odd}], ["digits"], [0], tmp_path)

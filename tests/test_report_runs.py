@@ -182,6 +182,9 @@ def test_a_run_of_0_1_that_was_killed_before_its_first_row(tmp_path):
     (folder / "rows.csv").write_text(header + "\n")
     with pytest.raises(SettingError, match="no run has scores yet"):
         read([tmp_path])
+    (folder / "rows.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(SettingError, match=r"there are no scores that can be read: .* has the columns a, b"):
+        read([tmp_path])
 
 
 # --- one's own methods ------------------------------------------------------------

@@ -72,7 +72,14 @@ def test_the_command(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["sweep", "minst"], "stream 'minst' is not known (did you mean 'mnist'?)"),
+        (["sweep", "minst"], "stream or preset 'minst' is not known (did you mean 'mnist'?)"),
+        (["sweep", "soft-orderin"], "(did you mean 'soft-ordering'?); presets: linear, soft-ordering,"),
+        (
+            ["sweep", "digits", "soft-ordering"],
+            "soft-ordering is a preset, which has its streams: give it alone",
+        ),
+        (["sweep", "digits", "--algorithms", "dynamci"], "'dynamci' is not known (did you mean 'dynamic'?)"),
+        (["sweep", "digits", "--structures", "soft-gate"], "(did you mean 'soft-gating'?)"),
         (
             ["sweep", "objects", "--adaptations", "l2"],
             "adaptation 'l2' is not known; expected er, er-diluted, der++, a-gem, ewc, ewc-merged, nft, fm",

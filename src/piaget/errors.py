@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 SHOWN = 20  # known names in a message, at most
 
@@ -48,6 +48,12 @@ class UnknownTaskError(PiagetError, KeyError):
 
     def __str__(self) -> str:  # KeyError would show the text in quotes
         return str(self.args[0])
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """The known name that looks most like one that is not known, in brackets; empty if none does."""
+    near = difflib.get_close_matches(name, list(known), 1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def unknown_task(name: str, known: Sequence[str]) -> UnknownTaskError:

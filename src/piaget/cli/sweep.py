@@ -110,13 +110,14 @@ def _choose(
     names: Sequence[str], known: Sequence[str], what: str, every: Sequence[str] | None = None
 ) -> list[str]:
     """The chosen names; `all` stands for the known ones (or `every`), beside which there may be one's own."""
-    from piaget.errors import SettingError
+    from piaget.errors import SettingError, suggestion
 
     allowed = [*known, "all"] if what != "structure" else known  # which of them depends on the stream
     for name in names:
         if name not in allowed and not is_reference(name):
             raise SettingError(
-                f"{what} {name!r} is not known; expected {', '.join(allowed)} or package.module:Name"
+                f"{what} {name!r} is not known{suggestion(name, allowed)}; expected {', '.join(allowed)} or "
+                "package.module:Name"
             )
     paper = [name for name in names if not is_reference(name) and name != "all"]
     paper = [*(every or known), *paper] if "all" in names else paper
@@ -157,9 +158,9 @@ def _product(options: argparse.Namespace, code: Trusted) -> list[Job]:
     """Streams x structures x adaptations x algorithms, as far as they go together."""
     from piaget.lab.jobs import Job, quick
     from piaget.paper.defaults import structure_of
-    from piaget.streams import lookup
 
-    names = [name if is_reference(name) else lookup(name).name for name in options.streams]
+    _check_streams(options.streams)
+    names = options.streams
     streams = list(dict.fromkeys("objects-random" if name == "objects" else name for name in names))
     check_options(streams, options.options, code)
     structures = _choose(options.structures, COMBINING, "structure") if options.structures else None
@@ -180,6 +181,22 @@ def _product(options: argparse.Namespace, code: Trusted) -> list[Job]:
     settings = _settings(options)
     jobs = [replace(job, settings=tuple(_fitting(settings, job, jobs, code).items())) for job in jobs]
     return quick(jobs, options.epochs) if options.quick else jobs
+
+
+def _check_streams(names: Sequence[str]) -> None:
+    """Raises an error about a name that is no stream."""
+    from piaget.errors import SettingError, suggestion
+    from piaget.paper.presets import PRESETS
+    from piaget.streams import STREAMS
+
+    for name in names:
+        if name in PRESETS and name not in STREAMS:
+            raise SettingError(f"{name} is a preset, which has its streams: give it alone")
+        if name not in STREAMS and not is_reference(name):
+            raise SettingError(
+                f"stream or preset {name!r} is not known{suggestion(name, [*PRESETS, *STREAMS])}; presets: "
+                f"{', '.join(PRESETS)}; streams: {', '.join(STREAMS)}; or package.module:function"
+            )
 
 
 def _fitting(settings: dict[str, Any], job: Job, jobs: Sequence[Job], code: Trusted) -> dict[str, Any]:

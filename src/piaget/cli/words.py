@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -162,7 +161,7 @@ def apply(options: argparse.Namespace, values: Mapping[str, Any]) -> None:
 
     Beside words: `options.NAME` is an option of the stream, `adaptation.NAME` a field of a part.
     """
-    from piaget.errors import SettingError
+    from piaget.errors import SettingError, suggestion
 
     for name, value in values.items():
         first, dot, rest = name.partition(".")
@@ -176,11 +175,9 @@ def apply(options: argparse.Namespace, values: Mapping[str, Any]) -> None:
             except (TypeError, argparse.ArgumentTypeError) as error:
                 raise SettingError(f"{name}={value!r}: {error}") from None
         else:
-            near = difflib.get_close_matches(name, WORDS, 1)
-            hint = f" (did you mean {near[0]!r}?)" if near else ""
             raise SettingError(
-                f"{name!r} is not known{hint}; known: {', '.join(WORDS)}, options.NAME for options of the "
-                "stream, and PART.NAME for fields of a part, such as adaptation.size"
+                f"{name!r} is not known{suggestion(name, WORDS)}; known: {', '.join(WORDS)}, options.NAME "
+                "for options of the stream, and PART.NAME for fields of a part, such as adaptation.size"
             )
 
 

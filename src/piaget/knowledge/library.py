@@ -25,10 +25,11 @@ from piaget.knowledge.consistency import MANY_INPUTS
 from piaget.knowledge.state import Origin, State
 from piaget.knowledge.storage import as_folder, damaged, read_files
 from piaget.method.adaptation import Adaptation
+from piaget.method.choices import ALGORITHMS
 from piaget.method.components import KINDS, Components, Shape
 from piaget.method.description import components_from_json, is_described, to_json
 from piaget.method.parameters import SharedParams, new_moments, shared_moments
-from piaget.method.resolving import resolve
+from piaget.method.resolving import BASELINES, resolve
 from piaget.method.settings import Algorithm, Settings
 from piaget.method.structures import Structure
 from piaget.method.trees import Tensors, ordered
@@ -121,6 +122,12 @@ class Library:
 
     def _check(self, settings: Settings) -> None:
         card, where = self.card, f"{self.path} cannot be used here"
+        if settings.algorithm.name in BASELINES:
+            those = ", ".join(name for name in ALGORITHMS if name not in BASELINES)
+            raise SettingError(
+                f"{where}: the algorithm {settings.algorithm.name!r} combines no components; those that do: "
+                f"{those}"
+            )
         if not settings.structure.expandable:
             raise SettingError(f"{where}: structure {settings.structure.name!r} combines no components")
         if settings.encoder.shared or settings.decoder.shared:

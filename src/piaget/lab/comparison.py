@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from piaget.data.plain import shown
 from piaget.errors import PiagetError, SettingError
 from piaget.lab.executors import Executor, InProcess, Processes
 from piaget.lab.jobs import Job
@@ -64,6 +65,12 @@ def compare(
     [('er', 'dynamic'), ('nft', 'dynamic')]
     """
     collector = _Collector()
+    for what, given, example in (
+        ("methods", methods, "{'adaptation': 'er'}"),
+        ("streams", streams, "'digits'"),
+    ):
+        if isinstance(given, str | Mapping | Method) or not isinstance(given, Iterable):
+            raise SettingError(f"{what}={shown(given)}; expected a list of {what}, such as [{example}]")
     chosen = [_Method.of(method, collector) for method in methods]
     epochs, every, workers, cohort = (
         check_number(name, value, WHOLE)

@@ -22,7 +22,7 @@ def only_one(folders: Sequence[Path]) -> Iterator[None]:
             try:
                 folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise SettingError(f"the output folder {folder} cannot be made: {error.strerror}") from error
+                raise _no_folder(folder, error) from error
             try:
                 locks.enter_context(filelock.FileLock(folder / ".lock", timeout=LOOK))
             except filelock.Timeout:
@@ -30,6 +30,15 @@ def only_one(folders: Sequence[Path]) -> Iterator[None]:
                     f"{folder}: another process is working there; wait for it, or give another folder"
                 ) from None
         yield
+
+
+def _no_folder(folder: Path, error: OSError) -> SettingError:
+    """Why an output folder cannot be made."""
+    places = (folder, *folder.parents)
+    file = next((place for place in places if place.exists() and not place.is_dir()), None)
+    if file is not None:
+        return SettingError(f"{file} is a file; expected a folder for the output, or a name for a new one")
+    return SettingError(f"the output folder {folder} cannot be made: {error.strerror}")
 
 
 def at_work(folder: Path) -> bool:

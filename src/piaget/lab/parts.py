@@ -7,29 +7,35 @@ named on the command line, or handed over in Python, is used: that is what `Trus
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import importlib
 import inspect
 import math
 import os
 import re
 import sys
+import traceback
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from piaget.data.plain import is_whole, shown
-from piaget.errors import PiagetError, SettingError
+from piaget.errors import PiagetError, SettingError, suggestion
 from piaget.method.choices import (
+    ADAPTATIONS,
+    ALGORITHMS,
     METHOD,
     NUMBERS_OF_PARTS,
     SETTINGS,
+    STRUCTURES,
     check_settings,
     unknown_setting,
 )
 from piaget.method.values import FLAG, NUMBER, Values
 
+NAMES = dict(zip(METHOD, (STRUCTURES, ADAPTATIONS, ALGORITHMS), strict=True))  # the library's
+OWN = "package.module:Name of a part of your own"
 PARTS = (*METHOD, *(name for name, setting in SETTINGS.items() if setting.about.part))
 ROLES = ("stream", *PARTS)  # what a reference can stand for
 CLASSES = {
@@ -70,6 +76,10 @@ def check_choices(method: Mapping[str, str], settings: Mapping[str, Any]) -> dic
 
     Beside those of a learner there may be references to parts, and fields of parts: "adaptation.alpha".
     """
+    for role, chosen in method.items():
+        if chosen not in NAMES[role] and not is_reference(chosen):
+            near = suggestion(str(chosen), NAMES[role])
+            raise SettingError(f"{role}={shown(chosen)}: expected {', '.join(NAMES[role])}, or {OWN}{near}")
     plain, rest = {}, {}
     for name, value in settings.items():
         part, dot, _ = name.partition(".")
@@ -85,7 +95,7 @@ def check_choices(method: Mapping[str, str], settings: Mapping[str, Any]) -> dic
             rest[name] = value
         else:
             plain[name] = value
-    return check_settings(plain) | rest
+    return check_settings(plain, OWN) | rest
 
 
 def as_plain_data(name: str, value: Any) -> Any:
@@ -146,20 +156,28 @@ def _load(where: str, reference: str, folder: str | None) -> Any:
         if absent is not None and f"{module_name}.".startswith(f"{absent}."):
             places = f"in {folder} or among the installed packages"
             raise SettingError(f"{where}: there is no module {absent!r} {places}") from error
-        raise SettingError(
-            f"{where}: {module_name} cannot be imported: {type(error).__name__}: {error}"
-        ) from error
+        told = f"{type(error).__name__}: {error}{_line(error, folder)}"
+        raise SettingError(f"{where}: {module_name} cannot be imported: {told}") from error
     for name in path.split("."):
         if not hasattr(target, name):
             names = [known for known in vars(target) if not known.startswith("_")]
-            raise SettingError(f"{where}: {module_name} has no {name!r}{_near(name, names)}")
+            raise SettingError(f"{where}: {module_name} has no {name!r}{suggestion(name, names)}")
         target = getattr(target, name)
     return target
 
 
-def _near(name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(known), 1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
+def _line(error: Exception, folder: str | None) -> str:
+    """The last line of the user's own code on the way to an error, in brackets, if there is one."""
+    if isinstance(error, SyntaxError):
+        return ""  # it names the file and the line itself
+    own = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)[1:]  # the first one is here
+        if folder is not None
+        and Path(folder) in Path(frame.filename).parents
+        and "site-packages" not in frame.filename
+    ]
+    return f" ({Path(own[-1].filename).name}, line {own[-1].lineno})" if own else ""
 
 
 def base_class(role: str) -> Any:
@@ -179,7 +197,9 @@ def make_part(role: str, target: Any, fields: Mapping[str, Any], where: str) -> 
     for name in fields:
         if name not in known:
             have = f"its fields: {', '.join(known)}" if known else "it has no fields"
-            raise SettingError(f"{role}.{name}: {where} has no field {name!r}{_near(name, known)}; {have}")
+            raise SettingError(
+                f"{role}.{name}: {where} has no field {name!r}{suggestion(name, known)}; {have}"
+            )
     check_types(role, target, fields, where)
     try:
         part = target(**fields) if is_class else dataclasses.replace(target, **fields) if fields else target

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 
 METHOD = ("structure", "adaptation", "algorithm")
 COMBINING = ("linear", "soft-ordering", "soft-gating", "soft-ordering-scaled", "soft-gating-scaled")
-STRUCTURES = (*COMBINING, "monolithic", "alone")
+SINGLE = ("monolithic", "alone")  # networks that combine no components
+STRUCTURES = (*COMBINING, *SINGLE)
 REPLAYING = ("er", "er-diluted", "der++")  # stored samples join the batches
 STORING = (*REPLAYING, "a-gem")
 ADAPTATIONS = (*STORING, "ewc", "ewc-merged", "nft", "fm")
@@ -288,9 +289,9 @@ def unknown_setting(name: str, known: Mapping[str, Any]) -> SettingError:
     return SettingError(f"setting {name!r} is not known{hint}; known: {', '.join(known)}")
 
 
-def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+def check_settings(settings: Mapping[str, Any], own: str = "an object") -> dict[str, Any]:
     """The same settings, without those that are None; a wrong name or value is an error that says what is
-    allowed. An object given for a part is checked when the parts are put together."""
+    allowed. own: what a part of one's own is given as. It is checked when the parts are put together."""
     checked = {}
     for name, value in settings.items():
         if name not in SETTINGS:
@@ -300,7 +301,7 @@ def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
             checked[name] = value
             continue
         if not about.values.allows(value):
-            objects = ", or an object" if about.part else ""
+            objects = f", or {own}" if about.part else ""
             raise SettingError(f"{name}={shown(value)}: expected {about.values.expected}{objects}")
         checked[name] = value
     return {name: value for name, value in checked.items() if value is not None}

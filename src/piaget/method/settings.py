@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from typing import Any
 
@@ -222,8 +222,19 @@ def check_fit(settings: Settings) -> None:
 def differing(one: Settings, other: Settings, free: Collection[str]) -> str:
     """In which settings two learners differ, but for those in which they may; empty: in none. Parts of one's
     own that are no dataclasses are the same only if they are one object."""
-    pairs = [(field.name, getattr(one, field.name), getattr(other, field.name)) for field in fields(Settings)]
-    return ", ".join(f"{name}: {a!r} and {b!r}" for name, a, b in pairs if name not in free and a != b)
+    names = [field.name for field in fields(Settings) if field.name not in free]
+    told = [_difference(name, getattr(one, name), getattr(other, name)) for name in names]
+    return ", ".join(difference for differences in told for difference in differences)
+
+
+def _difference(name: str, one: Any, other: Any) -> list[str]:
+    """What differs in a setting: of parts of one class, the fields that do; empty: nothing."""
+    if one == other:
+        return []
+    inside = fields(one) if is_dataclass(one) and type(one) is type(other) else ()
+    pairs = [(f"{name}.{f.name}", getattr(one, f.name), getattr(other, f.name)) for f in inside]
+    told = [difference for pair in pairs for difference in _difference(*pair)]
+    return told or [f"{name}: {one!r} and {other!r}"]
 
 
 def check_device(device: str) -> None:

@@ -32,6 +32,10 @@ class Results:
     notes: list[str]
 
 
+class _NoScores(LoadError):
+    """A run is as it should be, but has no scores."""
+
+
 def read(folders: Sequence[Path]) -> Results:
     """All runs in these folders and below."""
     for folder in folders:
@@ -46,12 +50,13 @@ def read(folders: Sequence[Path]) -> Results:
             f"no run in {', '.join(map(str, folders))}; expected folders that piaget run, sweep or collect "
             "wrote to"
         )
-    runs, tables, notes = [], [], []
+    runs, tables, reasons, unread = [], [], [], False
     for disk in disks.values():
         try:
             run, rows = _read_run(disk)
         except LoadError as error:
-            notes.append(f"left out: {error}")
+            reasons.append(str(error))
+            unread |= not isinstance(error, _NoScores)
             continue
         runs.append(run)
         tables.append(rows.assign(run=run.name))
@@ -59,13 +64,16 @@ def read(folders: Sequence[Path]) -> Results:
         try:
             collected, rows = _read_collected(place)
         except LoadError as error:
-            notes.append(f"left out: {error}")
+            reasons.append(str(error))
+            unread = True
             continue
         runs += collected
         tables.append(rows)
-    notes += [f"{run.name}: {DIVERGED}: {run.description['error']}" for run in runs if run.diverged]
     if not runs:
-        raise SettingError("no run has scores yet: " + "; ".join(notes))
+        none = "there are no scores that can be read" if unread else "no run has scores yet"
+        raise SettingError(f"{none}: {'; '.join(reasons)}")
+    notes = [f"left out: {reason}" for reason in reasons]
+    notes += [f"{run.name}: {DIVERGED}: {run.description['error']}" for run in runs if run.diverged]
     runs.sort(key=_order)
     return Results(runs, pd.concat(tables, ignore_index=True), notes)
 
@@ -76,7 +84,7 @@ def _read_run(disk: RunFolder) -> tuple[ReportedRun, pd.DataFrame]:
         what = (
             f": {DIVERGED}: {disk.description['error']}" if disk.status == DIVERGED else " has no scores yet"
         )
-        raise LoadError(f"{path}{what}")
+        raise _NoScores(f"{path}{what}")
     rows["method"] = rows["method"].map(disk.method_now)
     stream, method = map(str, rows.iloc[0][["stream", "method"]])
     if method.count("/") != 2:

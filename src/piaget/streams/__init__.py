@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 import os
 from typing import TYPE_CHECKING, Any
 
 from piaget.data.plain import check_count, check_fractions, check_seed
-from piaget.errors import SettingError
+from piaget.errors import SettingError, suggestion
 from piaget.streams.catalog import STREAMS, Named
 
 if TYPE_CHECKING:
@@ -89,7 +88,6 @@ def stream_options(name: str) -> list[str]:
 def lookup(name: str) -> Named:
     """What is known of a stream; an unknown name is an error that suggests the nearest one."""
     if not isinstance(name, str) or name not in STREAMS:
-        near = difflib.get_close_matches(str(name), STREAMS, 1)
-        hint = f" (did you mean {near[0]!r}?)" if near else ""
-        raise SettingError(f"stream {name!r} is not known{hint}; known: {', '.join(STREAMS)}")
+        near = suggestion(str(name), STREAMS)
+        raise SettingError(f"stream {name!r} is not known{near}; known: {', '.join(STREAMS)}")
     return STREAMS[name]
