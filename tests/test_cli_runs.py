@@ -6,6 +6,7 @@ import signal
 import subprocess
 
 import pandas
+import pytest
 
 import piaget
 from piaget.cli import main
@@ -74,6 +75,27 @@ def test_what_cannot_be_learned_is_refused_before_training(tmp_path, capsys):
     assert code == 2
     assert "'site 4': there is no validation split" in errors
     assert "epochs" not in errors
+
+
+@pytest.mark.parametrize("algorithm", ["no-components", "no-components-frozen", "joint"])
+def test_frozen_components_are_refused_where_nothing_else_learns(algorithm, tmp_path, capsys):
+    arguments = words(f"{TINY} --adaptation fm --algorithm {algorithm}", out=tmp_path / "out")
+    code, _, errors = said(capsys, *arguments)
+    assert code == 2
+    assert f"adaptation 'fm' with the algorithm '{algorithm}': frozen" in errors
+    assert "expected one of the algorithms dynamic, recommended, compositional, alone," in errors
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_single_network_has_no_components_to_count(tmp_path, capsys):
+    arguments = words(f"{TINY} --algorithm no-components", out=tmp_path)
+    code, text, _ = said(capsys, *arguments)
+    assert code == 0
+    assert "mean of 5 tasks" in text
+    assert "components" not in text
+    arguments.remove("--quiet")
+    (run,) = json.loads(said(capsys, *arguments, "--json").out.splitlines()[-1])["runs"]
+    assert run["components"] == 0
 
 
 def test_pixel_pictures_adapt_every_hundredth_epoch():

@@ -16,11 +16,13 @@ from piaget.cli.words import OF_TABLE, WORDS, add_flags, apply, read_file, trust
 from piaget.lab.configuration import configure, is_prior
 from piaget.lab.parts import Trusted
 from piaget.lab.progress import duration
-from piaget.method.choices import SETTINGS
+from piaget.method.choices import SETTINGS, SINGLE
 from piaget.paper.defaults import own_data
+from piaget.paper.names import check_frozen
 from piaget.scoring.rows import (
     FURTHER,
     MAJORITY,
+    Row,
     final_performance,
     final_scores,
     further_performance,
@@ -87,6 +89,7 @@ def _run(options: argparse.Namespace) -> int:
         settings=chosen,
         class_weight=options.class_weight,
     )
+    check_frozen(configuration["adaptation"], configuration["algorithm"])
     own = {} if table is None else own_data(configuration["structure"], chosen)
     return go(configuration, options.seeds or [0], options, code, own)
 
@@ -166,8 +169,7 @@ def show(configuration: dict[str, Any], seeds: Sequence[int], options: argparse.
         except LoadError as error:
             print(f"piaget: left out: {error}", file=sys.stderr)
             continue
-        counts = [int(row["value"]) for row in rows if row["metric"] == "components"]
-        results[seed], further[seed] = (final_scores(rows), counts[-1]), further_performance(rows)
+        results[seed], further[seed] = (final_scores(rows), _components(rows)), further_performance(rows)
     folders, wrong = seed_folders(options.out, list(results)), len(results) < len(seeds)
     if options.json:
         runs = [
@@ -200,6 +202,12 @@ def show(configuration: dict[str, Any], seeds: Sequence[int], options: argparse.
     return int(wrong)
 
 
+def _components(rows: Sequence[Row]) -> int:
+    """How many there are in the end: 0 of a single network, which combines none."""
+    last = [row for row in rows if row["metric"] == "components"][-1]
+    return 0 if last["method"].partition("/")[0] in SINGLE else int(last["value"])
+
+
 def _print(
     scores: dict[str, tuple[str, float]], further: dict[str, tuple[float, int]], components: int
 ) -> None:
@@ -213,4 +221,5 @@ def _print(
         if metric in further:
             mean_of_tasks, tasks = further[metric]
             print(f"{f'mean of {tasks} tasks':>24}  {name} {mean_of_tasks:.3f}")
-    print(f"{'components':>24}  {components}")
+    if components:
+        print(f"{'components':>24}  {components}")

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from piaget.method.choices import SINGLE
 from piaget.paper.names import ALGORITHMS, BASES, UNITS, base_name
 from piaget.paper.results import reported
 from piaget.scoring.rows import FURTHER, MAJORITY, Row, final_performance, final_scores, further_performance
@@ -139,7 +140,7 @@ def _place(line: Line) -> tuple[Any, ...]:
 
 def columns(table: Sequence[Line], names: Sequence[str] = COLUMNS) -> list[str]:
     """Those that are of use: structures are told apart only if there are several."""
-    structures = {line.structure for line in table if line.structure not in ("monolithic", "alone")}
+    structures = {line.structure for line in table if line.structure not in SINGLE}
     return [name for name in names if name != "structure" or len(structures) > 1]
 
 

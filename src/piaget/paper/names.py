@@ -6,7 +6,8 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from piaget.method.choices import ADAPTATIONS, EXPANDING, REPLAYING, adaptation_of
+from piaget.errors import SettingError
+from piaget.method.choices import ADAPTATIONS, EXPANDING, REPLAYING, SINGLE, STAGED, adaptation_of
 
 WITHOUT_REPLAY = set(ADAPTATIONS) - set(REPLAYING)
 BASES = {"er": "ER", "ewc": "EWC", "nft": "NFT", "fm": "FM"}
@@ -20,6 +21,7 @@ PAPER_ALGORITHMS = {
 BASELINES = {"no-components-frozen": "No Comp., past frozen", "alone": "Alone"}
 COMPARED = PAPER_ALGORITHMS | BASELINES  # what a sweep of all algorithms has
 ALGORITHMS = COMPARED | {"recommended": "Recommended"}
+ASSIMILATING = (*STAGED, "alone")  # the algorithms in which a task can be learned with frozen components
 # What names stand for, in words.
 IN_WORDS = {
     "er": "experience replay: learns from new data and stored samples of past tasks",
@@ -65,7 +67,7 @@ def in_words(method: str) -> str:
     """What `structure/adaptation/algorithm` stands for; names of one's own parts as they are."""
     structure, adaptation, algorithm = method.split("/")
     names = [algorithm, *([] if algorithm == "alone" else [adaptation])]
-    names += [] if structure in ("monolithic", "alone") else [structure]
+    names += [] if structure in SINGLE else [structure]
     return ". ".join(words[:1].upper() + words[1:] for words in (IN_WORDS.get(name, name) for name in names))
 
 
@@ -74,13 +76,22 @@ def base_name(base: str, algorithm: str) -> str:
     return "" if algorithm == "alone" else BASES.get(base, base)
 
 
+def check_frozen(adaptation: str, algorithm: str) -> None:
+    """Raises an error if components would stay frozen in a method that does nothing but train them."""
+    if adaptation == "fm" and algorithm in set(ALGORITHMS) - set(ASSIMILATING):
+        raise SettingError(
+            f"adaptation 'fm' with the algorithm {algorithm!r}: frozen components can only be assimilated; "
+            f"expected one of the algorithms {', '.join(ASSIMILATING)}, or another adaptation"
+        )
+
+
 def goes_together(method: Method) -> bool:
     """Frozen components can only be assimilated, linear combinations have no expansion, and tasks alone
     nothing to adapt. What is a past task's own stays as it is anyway where no samples are stored, and linear
     models have nothing of that."""
     linear, algorithm = method.structure == "linear", method.algorithm
     if method.adaptation == "fm":
-        return algorithm in ("compositional", "alone") or (algorithm in EXPANDING and not linear)
+        return algorithm in ASSIMILATING and not (algorithm in EXPANDING and linear)
     if algorithm == "no-components-frozen":
         return method.adaptation not in WITHOUT_REPLAY and not linear
     return algorithm != "alone" and not (linear and algorithm in EXPANDING)
