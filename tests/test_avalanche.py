@@ -129,7 +129,7 @@ def test_a_task_is_read_once_and_is_the_same():
             {},
             "3 experiences for training, but 2 for test",
         ),
-        (Benchmark([3, 4]), {}, "a int has no dataset"),
+        (Benchmark([3, 4]), {}, "an int has no dataset"),
         (Benchmark(stream_of([[1]], 8)), {}, "its target is constant"),
         (Benchmark(stream_of(SPLIT, 1)), {}, "too few: none is left for"),
         (

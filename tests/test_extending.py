@@ -743,7 +743,7 @@ HOOKS = {
     ),
     "no memory": (
         returning("remember", lambda *_: None),
-        "remember returned a NoneType; expected a dictionary",
+        "remember returned None; expected a dictionary",
     ),
     "too few rows": (
         returning("remember", lambda m, done: done.store(m, done.sample(5), field=torch.zeros(3))),

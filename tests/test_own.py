@@ -213,7 +213,7 @@ def test_an_iterable_data_set():
         (Pairs([]), "the data set is empty"),
         (Pairs([1, 2]), "sample 0 is no pair"),
         (Pairs([(torch.ones(2), 0), (torch.ones(3), 1)]), "sample 1 has shape"),
-        (5, "a int is no data set"),
+        (5, "an int is no data set"),
         (Pairs([(torch.ones(2), torch.eye(3)[i % 3]) for i in range(9)]), r"sample 0 has shape \(3,\)"),
         ([1, 2, 3, 4], "4 data sets"),
     ],

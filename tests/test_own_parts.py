@@ -376,7 +376,7 @@ def test_mistakes(flags, message, module, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "{}:wrong"], "it made a int; expected a list of tasks"),
+        (["run", "{}:wrong"], "it made an int; expected a list of tasks"),
         (["run", "{}:FOUR"], "it is a Mine; expected a function (seed, **options)"),
         (["run", "{}:make_stream", "--option", "size=3"], "has no option 'size'; its options: tasks"),
         (["sweep", "digits", "{}:make_stream", "--option", "size=3"], "no option 'size'"),
@@ -446,7 +446,7 @@ def test_compare_with_what_only_this_process_knows(tmp_path):
     with pytest.raises(
         piaget.SettingError, match=r"methods=\{'adaptation': 'er'\}; expected a list of methods"
     ):
-        piaget.lab.compare({"adaptation": "er"}, ["digits"], [0], tmp_path)  # type: ignore[arg-type]
+        piaget.lab.compare({"adaptation": "er"}, ["digits"], [0], tmp_path)
     odd = piaget.Algorithm(piaget.Joint(2))
     with pytest.raises(piaget.SettingError, match="expected a finite number, a text"):
         piaget.lab.compare([{"algorithm": odd}], ["digits"], [0], tmp_path)

@@ -198,7 +198,9 @@ def test_what_does_not_fit_is_refused():
         (make_task(name, features=7), TaskError, "inputs (7,); expected (6,)"),
         (make_task(name, classes=4), TaskError, "classes 4; expected 3"),
         (make_task(name, kind="binary", classes=2), TaskError, "kind 'binary'; expected 'multiclass'"),
-        ("a text", TaskError, "is no task"),
+        ("a text", TaskError, "a str is no task"),
+        (3, TaskError, "an int is no task"),
+        (None, TaskError, "None is no task"),
     ):
         with pytest.raises(error) as wrong:
             learner.update(task)

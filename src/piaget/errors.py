@@ -50,6 +50,17 @@ class UnknownTaskError(PiagetError, KeyError):
         return str(self.args[0])
 
 
+def with_article(name: str) -> str:
+    """A type's name with its article: an int, a uint8, an ndarray."""
+    vowel = name[:1].lower() in set("aeio") or name.startswith("nd")
+    return f"{'an' if vowel else 'a'} {name}"
+
+
+def type_of(value: object) -> str:
+    """The type of a value for a message: an int, a list, None."""
+    return "None" if value is None else with_article(type(value).__name__)
+
+
 def suggestion(name: str, known: Iterable[str]) -> str:
     """The known name that looks most like one that is not known, in brackets; empty if none does."""
     near = difflib.get_close_matches(name, list(known), 1)

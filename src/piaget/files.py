@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from piaget.errors import LoadError
+from piaget.errors import LoadError, type_of
 
 
 def write_atomically(path: Path, data: bytes, before: Path | None = None) -> None:
@@ -70,7 +70,7 @@ def _read(path: Path) -> tuple[dict[str, Any], bool]:
     except (ValueError, RecursionError) as error:
         raise LoadError(f"{path} is damaged, it is no JSON: {error}") from error
     if not isinstance(data, dict):
-        raise LoadError(f"{path} is damaged: it holds a {type(data).__name__}; expected an object")
+        raise LoadError(f"{path} is damaged: it holds {type_of(data)}; expected an object")
     noted = data.pop("sha256", None)
     seal = _SEAL.search(text)
     if noted is not None and (seal is None or not _is_intact(text[: seal.start()], noted)):

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from piaget.data.tasks import Task
-from piaget.errors import SettingError, TaskError
+from piaget.errors import SettingError, TaskError, type_of
 from piaget.knowledge.checks import as_tasks
 from piaget.knowledge.consistency import check_state
 from piaget.knowledge.state import Origin, State, TaskRecord
@@ -62,7 +62,7 @@ def merge(
     """
     for one in (a, b):
         if not isinstance(one, Learner):
-            raise SettingError(f"a {type(one).__name__} cannot be merged; expected a piaget.Learner")
+            raise SettingError(f"{type_of(one)} cannot be merged; expected a piaget.Learner")
     if a is b:
         raise SettingError("a learner cannot be merged with itself; expected two")
     tolerance = check_given("tolerance", tolerance, NOT_NEGATIVE)

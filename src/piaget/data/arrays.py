@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from piaget.data.plain import plain
-from piaget.errors import TaskError
+from piaget.errors import TaskError, type_of
 
 Kind = Literal["binary", "multiclass", "regression"]
 EXACT = 2.0**53  # beyond, floating-point numbers skip whole numbers
@@ -113,14 +113,14 @@ def _kind_of(kind: type) -> str | None:
 def _mixture(array: np.ndarray, flat: list[Any]) -> str:
     """What is wrong with objects, by their types: their own texts may be anything."""
     if array.ndim == 0:
-        return f"are a {type(flat[0]).__name__}"
+        return f"are {type_of(flat[0])}"
     if not flat:
         return "are none"
     kinds = [_kind_of(type(value)) for value in flat]
     odd = kinds.index(None) if None in kinds else next(i for i, k in enumerate(kinds) if k != kinds[0])
     row = np.unravel_index(odd, array.shape)[0]
-    name = type(flat[odd]).__name__
-    return f"are of mixed types or missing: row {row} holds a {name}, row 0 a {type(flat[0]).__name__}"
+    found = type_of(flat[odd])
+    return f"are of mixed types or missing: row {row} holds {found}, row 0 {type_of(flat[0])}"
 
 
 def as_labels(labels: tuple[Any, ...]) -> np.ndarray:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from piaget.data.unpacking import LARGEST, opened
-from piaget.errors import DataError
+from piaget.errors import DataError, type_of
 from piaget.extras import need
 
 
@@ -41,7 +41,7 @@ def as_frame(table: Any) -> Any:
     try:
         frame = pandas.DataFrame(table)
     except (ValueError, TypeError) as error:
-        raise DataError(f"a {type(table).__name__} is no table: {error}; for one row, give [row]") from error
+        raise DataError(f"{type_of(table)} is no table: {error}; for one row, give [row]") from error
     return frame.set_axis([str(name) for name in frame.columns], axis=1)
 
 
@@ -148,8 +148,8 @@ def check_cells(name: str, values: Any) -> None:
     odd = {type(v) for v in present if not isinstance(v, CELLS)}
     for row, value in present.items() if odd else ():
         if type(value) in odd:
-            found = type(value).__name__
-            raise DataError(f"column {name!r} holds a {found} in row {row}; expected numbers, dates or texts")
+            found = type_of(value)
+            raise DataError(f"column {name!r} holds {found} in row {row}; expected numbers, dates or texts")
 
 
 def _as_floats(name: str, values: Any) -> Any:

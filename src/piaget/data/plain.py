@@ -7,7 +7,7 @@ import numbers
 import re
 from typing import Any
 
-from piaget.errors import SettingError
+from piaget.errors import SettingError, type_of
 
 Label = str | int | float | bool  # of a class, as users have it
 Fractions = tuple[float, float, float]  # of training, validation and test samples
@@ -47,7 +47,7 @@ def shown(value: Any) -> str:
     try:
         text = repr(value)
     except Exception:  # such as a whole number of more digits than Python writes
-        text = f"a {type(value).__name__}"
+        text = type_of(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 

@@ -10,7 +10,7 @@ import torch
 from piaget.data.encoding import Encoding, Scaling
 from piaget.data.plain import is_whole, shown
 from piaget.data.splits import Split
-from piaget.errors import TaskError
+from piaget.errors import TaskError, type_of, with_article
 
 if TYPE_CHECKING:
     from piaget.data.tasks import Task
@@ -25,8 +25,8 @@ def check(task: Task) -> None:
         raise TaskError(f"a task's name is a non-empty text (Unicode); found {shown(task.name)}")
     for field, kind in _TYPES.items():
         if not isinstance(getattr(task, field), kind):
-            found = type(getattr(task, field)).__name__
-            raise TaskError(f"{where}: {field} is a {found}; expected {_named(kind)}")
+            found = type_of(getattr(task, field))
+            raise TaskError(f"{where}: {field} is {found}; expected {_named(kind)}")
     if task.kind not in KINDS:
         raise TaskError(f"{where}: kind is {shown(task.kind)}; expected one of {', '.join(KINDS)}")
     expected = {"binary": task.classes == 2, "regression": task.classes == 0}
@@ -60,7 +60,9 @@ _TYPES: dict[str, Any] = {
 
 def _named(kind: Any) -> str:
     """Split | None -> "a Split, or None" """
-    return f"a {kind.__name__}" if isinstance(kind, type) else f"a {kind.__args__[0].__name__}, or None"
+    if isinstance(kind, type):
+        return with_article(kind.__name__)
+    return f"{with_article(kind.__args__[0].__name__)}, or None"
 
 
 def _can_be_written(text: str) -> bool:
@@ -74,7 +76,7 @@ def _check_labels(where: str, labels: tuple[Any, ...], classes: int) -> None:
     for label in labels:
         if not isinstance(label, str | int | float) or label != label:
             found = shown(label)
-            raise TaskError(f"{where}: label {found} is a {type(label).__name__}; expected texts or numbers")
+            raise TaskError(f"{where}: label {found} is {type_of(label)}; expected texts or numbers")
         if isinstance(label, str) and not _can_be_written(label):
             raise TaskError(f"{where}: label {label!r} is no text that can be written (Unicode)")
         if isinstance(label, int) and not -(2**63) <= label < 2**64:

@@ -16,7 +16,7 @@ from piaget.data.encoding import Encoding, Scaling, centered, to_json
 from piaget.data.plain import Fractions, check_fractions, check_seed, is_number, is_whole, plain, shown
 from piaget.data.splits import Split as Split, divided, split_rows as split_rows
 from piaget.data.task_checks import KINDS as KINDS, check, warn_of_absent_classes
-from piaget.errors import TaskError
+from piaget.errors import TaskError, type_of
 
 Stream = Sequence["Task"]
 
@@ -153,7 +153,7 @@ class Task:
         seed, fractions, divisor = check_seed(seed), check_fractions(fractions), plain(divisor)
         for split, pair in named.items():
             if pair is not None and not (isinstance(pair, tuple | list) and len(pair) == 2):
-                raise TaskError(f"task {name!r}: {split} is a {type(pair).__name__}; expected a pair (x, y)")
+                raise TaskError(f"task {name!r}: {split} is {type_of(pair)}; expected a pair (x, y)")
         pairs = {
             split: (as_features(name, split, pair[0]), as_targets(name, split, pair[1]))
             for split, pair in named.items()

@@ -7,6 +7,7 @@ import types
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from piaget.data.plain import BEYOND, is_number, is_whole, shown
+from piaget.errors import type_of
 
 LATER = {"later": True}  # metadata of a field that files of older versions lack
 
@@ -65,4 +66,4 @@ PLAIN: dict[Any, Any] = {
 
 def _told(value: Any) -> str:
     """Lists and dictionaries by their type only: they may be large."""
-    return f"a {type(value).__name__}" if isinstance(value, list | dict) else shown(value)
+    return type_of(value) if isinstance(value, list | dict) else shown(value)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from piaget.engine.loss import BatchLoss, Fixed, Groups, Noise, Rows, check_hook
-from piaget.errors import SettingError
+from piaget.errors import SettingError, type_of
 from piaget.method.adaptation import Correction, Memory, StepContext
 from piaget.method.batching import explained
 from piaget.method.optimizer import Optimizer
@@ -160,7 +160,7 @@ class Step:
         part = loss.adaptation
         if not isinstance(correction, Correction):
             raise SettingError(
-                f"{type(part).__name__}.correct returned a {type(correction).__name__}; expected a Correction"
+                f"{type(part).__name__}.correct returned {type_of(correction)}; expected a Correction"
             )
         check_hook(part, "correct", correction.gradient, gradient)
         check_hook(part, "correct", dict(correction.counts), dict.fromkeys(part.counts, step))

@@ -9,7 +9,7 @@ import torch
 
 from piaget.data.task_checks import absent_from_training
 from piaget.data.tasks import Task, same_fingerprint
-from piaget.errors import SettingError, TaskError
+from piaget.errors import SettingError, TaskError, type_of
 from piaget.knowledge.library import parameter_shapes
 from piaget.knowledge.state import Progress, State
 from piaget.method.encoders import NoEncoder
@@ -20,9 +20,7 @@ from piaget.method.settings import Settings
 def check_is_task(task: object) -> None:
     """Raises an error if it is something else."""
     if not isinstance(task, Task):
-        raise TaskError(
-            f"a {type(task).__name__} is no task; expected piaget.Task (Task.from_arrays makes one)"
-        )
+        raise TaskError(f"{type_of(task)} is no task; expected piaget.Task (Task.from_arrays makes one)")
 
 
 def as_tasks(what: str, given: Any) -> list[Task]:
@@ -32,10 +30,10 @@ def as_tasks(what: str, given: Any) -> list[Task]:
     try:
         tasks = list(given)
     except TypeError as error:
-        raise TaskError(f"{what}: a {type(given).__name__}; expected a task or several") from error
+        raise TaskError(f"{what}: {type_of(given)}; expected a task or several") from error
     odd = next((one for one in tasks if not isinstance(one, Task)), None)
     if odd is not None or None in tasks:
-        raise TaskError(f"{what}: a {type(odd).__name__} is no task; expected a task or several")
+        raise TaskError(f"{what}: {type_of(odd)} is no task; expected a task or several")
     return tasks
 
 

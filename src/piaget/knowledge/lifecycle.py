@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from piaget.data.tasks import Split, Task
-from piaget.errors import NotFinite, SettingError, TaskError
+from piaget.errors import NotFinite, SettingError, TaskError, type_of
 from piaget.knowledge import noting
 from piaget.knowledge.state import Attempt, Progress, State, TaskRecord, tensors
 from piaget.method.adaptation import Finished, Memory
@@ -254,7 +254,7 @@ def _check_memory(settings: Settings, memory: Memory) -> None:
     )
     if not right:
         raise SettingError(
-            f"{type(settings.adaptation).__name__}.remember returned a {type(memory).__name__}; expected a "
+            f"{type(settings.adaptation).__name__}.remember returned {type_of(memory)}; expected a "
             "dictionary of dictionaries of tensors, with texts as keys"
         )
     check_finite(f"numbers that {type(settings.adaptation).__name__} stores", memory)

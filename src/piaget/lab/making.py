@@ -13,7 +13,7 @@ import torch
 
 from piaget.data.encoding import Encoding
 from piaget.data.tasks import Stream, Task
-from piaget.errors import SettingError
+from piaget.errors import SettingError, type_of
 from piaget.knowledge.checks import check_task
 from piaget.knowledge.state import State
 from piaget.lab.configuration import Configuration, is_prior
@@ -99,8 +99,8 @@ def takes_option(reference: str, option: str, trusted: Trusted) -> bool:
 def _function(reference: str, trusted: Trusted) -> Callable[..., Any]:
     function = trusted("stream", reference)
     if not callable(function) or not signature(function).parameters:
-        kind = type(function).__name__
-        raise SettingError(f"stream {reference}: it is a {kind}; expected a function (seed, **options)")
+        kind = type_of(function)
+        raise SettingError(f"stream {reference}: it is {kind}; expected a function (seed, **options)")
     return function
 
 
@@ -114,8 +114,8 @@ def _call(reference: str, seed: int, options: dict[str, Any], trusted: Trusted) 
     tasks = function(seed, **options)
     listed = hasattr(tasks, "__getitem__") and hasattr(tasks, "__len__") and not isinstance(tasks, Mapping)
     if not listed or not len(tasks):
-        kind = f"{type(tasks).__name__} without tasks" if listed else type(tasks).__name__
-        raise SettingError(f"stream {reference}: it made a {kind}; expected a list of tasks, or the like")
+        kind = f"{type_of(tasks)} without tasks" if listed else type_of(tasks)
+        raise SettingError(f"stream {reference}: it made {kind}; expected a list of tasks, or the like")
     return NamedStream(tasks, reference)
 
 
@@ -140,9 +140,7 @@ class NamedStream(Sequence[Task]):
             return [self[i] for i in range(*index.indices(len(self)))]
         task = self.tasks[index]
         if not isinstance(task, Task):
-            raise SettingError(
-                f"stream {self.reference}: a {type(task).__name__} is in it; expected piaget.Task"
-            )
+            raise SettingError(f"stream {self.reference}: {type_of(task)} is in it; expected piaget.Task")
         return task if task.stream else replace(task, stream=re.split(r"[:.]", self.reference)[-1])
 
 

@@ -21,7 +21,7 @@ from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from piaget.data.plain import is_whole, shown
-from piaget.errors import PiagetError, SettingError, suggestion
+from piaget.errors import PiagetError, SettingError, suggestion, type_of
 from piaget.method.choices import (
     ADAPTATIONS,
     ALGORITHMS,
@@ -191,7 +191,7 @@ def make_part(role: str, target: Any, fields: Mapping[str, Any], where: str) -> 
     base = base_class(role)
     is_class = isinstance(target, type)
     if not (issubclass(target, base) if is_class else isinstance(target, base)):
-        kind = f"the class {target.__name__}" if is_class else f"a {type(target).__name__}"
+        kind = f"the class {target.__name__}" if is_class else type_of(target)
         raise SettingError(f"{where}: it is {kind}; expected a class or an object of {base.__name__}")
     known = field_names(target)
     for name in fields:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from piaget.errors import SettingError
+from piaget.errors import SettingError, type_of
 from piaget.method.acceptance import Acceptance
 from piaget.method.adaptation import Adaptation
 from piaget.method.choices import SETTINGS, CompileMode
@@ -60,8 +60,8 @@ def _check_kinds(parts: Any, **kinds: type) -> None:
     """Raises an error if a field is not of its class."""
     for name, kind in kinds.items():
         if not isinstance(getattr(parts, name), kind):
-            found = type(getattr(parts, name)).__name__
-            raise SettingError(f"{name} is a {found}; expected an object of class {kind.__name__}")
+            found = type_of(getattr(parts, name))
+            raise SettingError(f"{name} is {found}; expected an object of class {kind.__name__}")
 
 
 @dataclass(frozen=True)

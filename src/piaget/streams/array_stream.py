@@ -15,7 +15,7 @@ from piaget.data.arrays import as_array, is_measured, to_numpy
 from piaget.data.columns import as_text
 from piaget.data.plain import Fractions, check_seed, plain
 from piaget.data.tasks import Kind, Task, scaled_alike
-from piaget.errors import DataError, SettingError, TaskError
+from piaget.errors import DataError, SettingError, TaskError, type_of
 from piaget.streams.lazy import LazyStream, MadeStream
 from piaget.streams.picture_files import channels_first
 
@@ -102,13 +102,13 @@ def _group_names(groups: Any) -> list[Any]:
         except Exception as error:  # arrays of other libraries fail in many ways
             raise TaskError(f"groups are no array: {str(error)[:200]}") from error
     if not isinstance(groups, list | tuple):
-        raise TaskError(f"groups are a {type(groups).__name__}; expected a name or number for each sample")
+        raise TaskError(f"groups are {type_of(groups)}; expected a name or number for each sample")
     names = [plain(value) for value in groups]
     for row, value in enumerate(names):
         known = isinstance(value, str | int | float | datetime.date)
         if not known or (isinstance(value, float) and not math.isfinite(value)) or value != value:  # NaT
             raise TaskError(
-                f"sample {row}: its group is missing, or no name: it is a {type(value).__name__}; expected a "
+                f"sample {row}: its group is missing, or no name: it is {type_of(value)}; expected a "
                 "name or number for each"
             )
     return names
@@ -225,7 +225,7 @@ def samples(task: str, dataset: Any) -> tuple[Any, Any]:
 def _indexed(task: str, dataset: Any) -> Any:
     if not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
         raise TaskError(
-            f"task {task!r}: a {type(dataset).__name__} is no data set; expected a torch Dataset of pairs"
+            f"task {task!r}: {type_of(dataset)} is no data set; expected a torch Dataset of pairs"
         )
     return (dataset[i] for i in range(len(dataset)))
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from piaget.data.plain import Fractions, check_fractions, check_seed
-from piaget.errors import DataError, SettingError, TaskError
+from piaget.errors import DataError, SettingError, TaskError, type_of
 from piaget.streams.array_stream import ReadLater, from_datasets, samples
 from piaget.streams.cuts import PARTS, Rows, rest_divided
 from piaget.streams.lazy import LazyStream
@@ -62,8 +62,7 @@ def from_avalanche(
     train = experiences["train"]
     if not train:
         raise DataError(
-            f"a {type(benchmark).__name__} has no train_stream with experiences; expected a benchmark of "
-            "Avalanche"
+            f"{type_of(benchmark)} has no train_stream with experiences; expected a benchmark of Avalanche"
         )
     for part in ("validation", "test"):
         if len(experiences[part]) not in (0, 1, len(train)):
@@ -159,9 +158,7 @@ class _Experience:
 def _dataset(task: str, experience: Any) -> Any:
     dataset = getattr(experience, "dataset", None)
     if dataset is None:
-        raise DataError(
-            f"task {task!r}: a {type(experience).__name__} has no dataset; expected an experience"
-        )
+        raise DataError(f"task {task!r}: {type_of(experience)} has no dataset; expected an experience")
     evaluation = getattr(dataset, "eval", None)  # the transformations for evaluation
     return evaluation() if callable(evaluation) else dataset
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from piaget.data.unpacking import LARGEST, opened, too_large
-from piaget.errors import DataError
+from piaget.errors import DataError, type_of
 from piaget.extras import need
 from piaget.streams.mat_file import read_mat
 
@@ -114,9 +114,7 @@ def mat_groups(path: Path, *, tasks: int, features: int) -> list[tuple[np.ndarra
     groups = []
     for i, (x, y) in enumerate(zip(cells["feature"], cells["label"], strict=True)):
         if not isinstance(x, np.ndarray) or not isinstance(y, np.ndarray):
-            raise DataError(
-                f"{path}, task {i}: a {type(x).__name__} and a {type(y).__name__}; expected matrices"
-            )
+            raise DataError(f"{path}, task {i}: {type_of(x)} and {type_of(y)}; expected matrices")
         y = y.ravel()
         if x.ndim != 2 or x.shape != (len(y), features) or not len(y):
             raise DataError(
@@ -134,7 +132,7 @@ def mat_features(train: Path, test: Path) -> Labelled:
         content = read_mat(path, ("X", "y"))
         x, y = content["X"], np.asarray(content["y"]).ravel()
         if not isinstance(x, np.ndarray):
-            raise DataError(f"{path}: X is a {type(x).__name__}; expected a full matrix")
+            raise DataError(f"{path}: X is {type_of(x)}; expected a full matrix")
         if x.ndim != 2 or len(x) != len(y) or not len(y):
             raise DataError(
                 f"{path}: X of shape {x.shape} and {len(y)} labels y; expected as many rows as labels"

@@ -19,7 +19,7 @@ from piaget.data.arrays import as_array, is_measured
 from piaget.data.columns import as_text
 from piaget.data.plain import Fractions, check_fractions, check_seed, shown
 from piaget.data.tasks import Kind, scaled_alike
-from piaget.errors import DataError, SettingError, note
+from piaget.errors import DataError, SettingError, note, type_of
 from piaget.extras import need
 from piaget.streams.array_stream import ReadLater, from_datasets
 from piaget.streams.cuts import PARTS, Rows, check_train_size, draw_classes, limit, rest_divided
@@ -160,7 +160,7 @@ def _parts(dataset: Any) -> dict[str, Any]:
         return {"train": dataset}
     if not isinstance(dataset, library.DatasetDict):
         raise DataError(
-            f"a {type(dataset).__name__}; expected a Dataset or DatasetDict, which can be indexed, or the "
+            f"{type_of(dataset)}; expected a Dataset or DatasetDict, which can be indexed, or the "
             "folder of one"
         )
     found: dict[str, Any] = {}
