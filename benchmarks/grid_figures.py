@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from piaget.errors import SettingError
 from piaget.streams.grids import FEW_SHOT
 
 WINDOW = 15  # tasks, over which times are smoothed
@@ -78,8 +79,13 @@ class Measured:
 
 
 def measured(out: Path) -> list[Measured]:
-    """Of each method that there are results of."""
-    return [one for one in map(Measured, sorted(p for p in out.iterdir() if p.is_dir())) if one.seeds]
+    """Of each method that there are results of. Raises an error if there are none."""
+    folders = sorted(p for p in out.iterdir() if p.is_dir()) if out.is_dir() else []
+    methods = [one for one in map(Measured, folders) if one.seeds]
+    if not methods:
+        what = "has no results of this benchmark" if out.is_dir() else "is no folder"
+        raise SettingError(f"{out} {what}; expected the folder that --out named when methods were trained")
+    return methods
 
 
 def draw(methods: Sequence[Measured], path: Path) -> None:
@@ -137,8 +143,8 @@ def table(methods: Iterable[Measured]) -> str:
         kept, transfer = one.kept(), one.transfer()
         cells = [one.name, str(len(one.seeds)), str(last)]
         cells += [f"{statistics.median(part):.2f}" for part in (times[4:54], times[-50:])]
-        cells += [f"{held[n]:.1f}" for n in (last // 2, last)]
-        cells += [f"{components[n]:.0f}" for n in (last // 2, last)]
+        cells += [f"{held[n]:.1f}" for n in (max(1, last // 2), last)]
+        cells += [f"{components[n]:.0f}" for n in (max(1, last // 2), last)]
         cells += [f"{100 * value:.1f}" for value in kept] if kept else ["-", "-"]
         cells += [
             f"{100 * transfer[part][0]:.1f} ± {100 * transfer[part][1]:.1f}" if part in transfer else "-"

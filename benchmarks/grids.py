@@ -26,16 +26,19 @@ import io
 import json
 import resource
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
 import piaget
+from benchmarks.command import ended
 from benchmarks.grid_figures import Line, draw, measured, read, table
+from piaget.cli.common import pair, positive
+from piaget.errors import SettingError
 from piaget.files import write_atomically
-from piaget.method.choices import parse
+from piaget.lab.parts import METHOD
 from piaget.method.trees import leaves
 from piaget.scoring.rows import Row
 from piaget.streams.grids import FEW_SHOT, TRAINING, Grids
@@ -87,11 +90,34 @@ class Run:
             for i in sorted(few, key=lambda i: (i - len(training)) % max(1, each))  # parts take turns
             if (stream.plan[i].base or 0) < len(self.training)  # made from a task that was learned
         ]
-        folder.mkdir(parents=True, exist_ok=True)
-        there = folder / "setting.json"
-        if there.exists() and json.loads(there.read_text()) != setting:
-            raise SystemExit(f"{folder} has another setting: {there.read_text()}; expected {setting}")
-        there.write_text(json.dumps(setting, indent=1) + "\n")
+
+    def check(self) -> None:
+        """Raises an error if the learners cannot be made, or the folder is of another setting."""
+        self.new()
+        self.new(epochs=TEST_EPOCHS)
+        there = self.folder / "setting.json"
+        if not there.exists():
+            return
+        try:
+            noted = dict(told(json.loads(there.read_text())))
+        except (ValueError, AttributeError) as error:
+            raise SettingError(f"{there} is damaged: {error}; give another --out") from error
+        now = dict(told(self.setting))
+        changed = [
+            f"{name}: {noted.get(name, 'nothing')} there, {now.get(name, 'nothing')} now"
+            for name in noted | now
+            if noted.get(name) != now.get(name)
+        ]
+        if changed:
+            raise SettingError(
+                f"{self.folder} has another setting ({', '.join(changed)}); give a method with other "
+                "settings another name by --label, or all of them another --out"
+            )
+
+    def begin(self) -> None:
+        """Makes the folder, which says how it was made."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "setting.json").write_text(json.dumps(self.setting, indent=1) + "\n")
 
     def new(self, **settings: Any) -> piaget.Learner:
         """A learner that knows nothing. settings: others than the run's."""
@@ -165,6 +191,15 @@ class Run:
             write(self.folder / "few.csv", lines)
 
 
+def told(setting: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """A setting's numbers by their names, those of the stream and of the learner among them."""
+    for name, value in setting.items():
+        if isinstance(value, dict):
+            yield from told(value)
+        else:
+            yield name, value
+
+
 def write(path: Path, lines: Sequence[Line]) -> None:
     """Whole or not at all."""
     text = io.StringIO()
@@ -174,54 +209,86 @@ def write(path: Path, lines: Sequence[Line]) -> None:
     write_atomically(path, text.getvalue().encode())
 
 
-def setting(value: str) -> tuple[str, Any]:
-    """NAME=VALUE"""
-    name, _, text = value.partition("=")
-    return name, parse(text)
-
-
-def main() -> None:
+def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """What the command is asked for."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m benchmarks.grids",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--methods", nargs="+", default=METHODS, metavar="STRUCTURE/ADAPTATION/ALGORITHM")
+    parser.add_argument(
+        "--methods", nargs="+", type=method, default=METHODS, metavar="STRUCTURE/ADAPTATION/ALGORITHM"
+    )
     parser.add_argument("--label", help="what one method with other settings is called")
-    parser.add_argument("--set", nargs="+", type=setting, default=[], metavar="NAME=VALUE")
+    parser.add_argument("--set", nargs="+", type=pair, default=[], metavar="NAME=VALUE")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--tasks", type=int, default=300)
-    parser.add_argument("--stop", type=int, help="after so many of the tasks, and test then")
+    parser.add_argument("--stop", type=positive, help="after so many of the tasks, and test then")
     parser.add_argument("--tests", type=int, default=10, help="few-shot tasks of each part")
     parser.add_argument("--shots", type=int, default=10)
     parser.add_argument("--glyphs", default="digits")
     parser.add_argument("--draw", type=Path, help="only draw what is there, into this file")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
+    if options.label and len(options.methods) > 1:
+        parser.error("--label is of one method")
+    for name, _ in options.set:
+        if name in (*METHOD, "seed"):
+            parser.error(f"--set {name}: say it by {'--seeds' if name == 'seed' else '--methods'}")
+    return options
+
+
+def method(text: str) -> str:
+    """STRUCTURE/ADAPTATION/ALGORITHM, whose names the learner checks."""
+    if text.count("/") != 2:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not STRUCTURE/ADAPTATION/ALGORITHM, such as soft-ordering/er/dynamic"
+        )
+    return text
+
+
+def runs(options: argparse.Namespace) -> list[Run]:
+    """All that are asked for. Raises an error if one of them cannot be, before any of them is trained."""
+    cut = {name: getattr(options, name) for name in ("tasks", "tests", "shots", "glyphs")}
+    found = []
+    for seed in options.seeds:
+        stream = piaget.stream("grids", seed, **cut)
+        assert isinstance(stream, Grids)
+        for name in options.methods:
+            adaptation = name.split("/")[1]
+            settings = {n: v for n, v in SETTINGS.items() if n != "replay_size" or adaptation == "er"}
+            described = {
+                "method": name,
+                "seed": seed,
+                "stream": cut,
+                "settings": settings | dict(options.set),
+            }
+            label = options.label or name.replace("/", " ")
+            found.append(Run(options.out / label / f"seed-{seed}", stream, described, options.stop))
+    for run in found:
+        run.check()
+    return found
+
+
+def work(options: argparse.Namespace) -> None:
+    """What was asked for: all runs, or a figure and a table of those that are there."""
     torch.set_num_threads(1)
     if options.draw is not None:
         methods = measured(options.out)
         draw(methods, options.draw)
         print(table(methods))
         return
-    if options.label and len(options.methods) > 1:
-        parser.error("--label is of one method")
-    cut = {name: getattr(options, name) for name in ("tasks", "tests", "shots", "glyphs")}
-    for seed in options.seeds:
-        stream = piaget.stream("grids", seed, **cut)
-        assert isinstance(stream, Grids)
-        for method in options.methods:
-            adaptation = method.split("/")[1]
-            settings = {n: v for n, v in SETTINGS.items() if n != "replay_size" or adaptation == "er"}
-            described = {
-                "method": method,
-                "seed": seed,
-                "stream": cut,
-                "settings": settings | dict(options.set),
-            }
-            label = options.label or method.replace("/", " ")
-            run = Run(options.out / label / f"seed-{seed}", stream, described, options.stop)
-            run.train()
-            run.test()
+    for run in runs(options):
+        run.begin()
+        run.train()
+        run.test()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command, and its exit code."""
+    options = options_of(arguments)
+    return ended("benchmarks.grids", lambda: work(options))
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

@@ -9,11 +9,14 @@ paper's, top-left (paper: 84.9).
 
 from __future__ import annotations
 
-import sys
+import argparse
+from collections.abc import Sequence
 
 import torch
 
 import piaget
+from benchmarks.command import ended
+from piaget.errors import SettingError
 from piaget.lab.final_table import lines, with_error
 from piaget.streams.objects import Drawing, Objects
 
@@ -45,15 +48,39 @@ def accuracy(
     return line.mean, line.error
 
 
-def main(wanted: list[str]) -> None:
+def readings(wanted: Sequence[str]) -> dict[str, Drawing]:
+    """Those with one of these texts in their names; all, if none is wanted."""
+    for text in wanted:
+        if not any(text in name for name in READINGS):
+            raise SettingError(f"no reading is called like {text!r}; there are: {'; '.join(READINGS)}")
+    return {
+        name: drawing
+        for name, drawing in READINGS.items()
+        if not wanted or any(text in name for text in wanted)
+    }
+
+
+def show(wanted: Sequence[str]) -> None:
+    """A line for each reading."""
     torch.set_num_threads(1)
-    for name, drawing in READINGS.items():
-        if not wanted or any(text in name for text in wanted):
-            random = accuracy(drawing, "random")
-            near = abs(random[0] - 90.9) <= 4
-            top_left = with_error(*accuracy(drawing, "top-left")) if near else ""
-            print(f"| {name} | {with_error(*random)} | {top_left} |", flush=True)
+    for name, drawing in readings(wanted).items():
+        random = accuracy(drawing, "random")
+        near = abs(random[0] - 90.9) <= 4
+        top_left = with_error(*accuracy(drawing, "top-left")) if near else ""
+        print(f"| {name} | {with_error(*random)} | {top_left} |", flush=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command, and its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.objects_drawing",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("wanted", nargs="*", metavar="TEXT", help="only readings with it in their names")
+    options = parser.parse_args(arguments)
+    return ended("benchmarks.objects_drawing", lambda: show(options.wanted))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    raise SystemExit(main())

@@ -10,13 +10,15 @@ beside the paper's table (mean and standard error over runs; from the most to th
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
 import piaget
+from benchmarks.command import ended
+from piaget.errors import SettingError
 from piaget.lab.final_table import mean_and_error, with_error
 from piaget.lab.folder import DONE, RunFolder, runs_below
 from piaget.lab.making import make_stream
@@ -70,25 +72,42 @@ def reused(run: RunFolder, reading: Reading) -> list[int]:
 
 
 def groups(folders: list[Path]) -> Iterator[tuple[str, str, list[RunFolder]]]:
-    """Stream, algorithm, and their finished runs."""
+    """Stream, algorithm, and their finished runs. Raises an error if there are none."""
+    if missing := [str(folder) for folder in folders if not folder.is_dir()]:
+        raise SettingError(f"no folder: {', '.join(missing)}; expected those of piaget run or sweep")
     found: dict[tuple[str, str], list[RunFolder]] = {}
     for run in (run for folder in folders for run in runs_below(folder) if run.status == DONE):
         chosen = run.description["configuration"]
         staged = chosen["algorithm"] in ("dynamic", "compositional")
         if staged and (chosen["structure"], chosen["adaptation"]) == ("soft-ordering", "er"):
             found.setdefault((str(chosen["stream"]), chosen["algorithm"]), []).append(run)
+    if not found:
+        raise SettingError(
+            f"no finished run of dynamic or compositional replay with soft ordering in "
+            f"{', '.join(map(str, folders))}"
+        )
     for (stream, algorithm), runs in found.items():
         yield stream, algorithm, runs
 
 
-def main() -> None:
-    """The command."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command, and its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.reuse",
+        description=__doc__,
+        formatter_class=argparse.RawTextHelpFormatter,
+    )
     parser.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="with finished runs")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
+    return ended("benchmarks.reuse", lambda: show(options.folders))
+
+
+def show(folders: list[Path]) -> None:
+    """The table of all readings."""
     torch.set_num_threads(1)
+    found = list(groups(folders))
     print("| stream | algorithm | runs | reading | 0 | 1 | 2 | 3 |\n|---|---|---|---|---|---|---|---|")
-    for stream, algorithm, runs in groups(options.folders):
+    for stream, algorithm, runs in found:
         for name, reading in READINGS.items():
             counts = [reused(run, reading) for run in runs]
             shown = [mean_and_error([float(one[rank]) for one in counts]) for rank in range(4)]
@@ -99,4 +118,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())
