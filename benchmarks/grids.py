@@ -38,7 +38,7 @@ from benchmarks.grid_figures import Line, draw, measured, read, table
 from piaget.cli.common import pair, positive
 from piaget.errors import SettingError
 from piaget.files import write_atomically
-from piaget.lab.parts import METHOD
+from piaget.method.choices import METHOD
 from piaget.method.trees import leaves
 from piaget.scoring.rows import Row
 from piaget.streams.grids import FEW_SHOT, TRAINING, Grids
