@@ -41,7 +41,10 @@ def test_every_command_explains_itself(command, capsys):
         (["sweep", "digits", "--structure", "all"], "structure 'all' is not known"),
         (["sweep", "digits", "--epochs", "1"], "epochs=1"),
         (["sweep", "schedule", "--structure", "linear"], "leave out --structure"),
-        (["sweep", "landmine", "--algorithms", "dynamic"], "linear combinations with all but dynamic"),
+        (
+            ["sweep", "landmine", "--algorithms", "dynamic"],
+            "er with linear goes with compositional, joint, no-components",
+        ),
         (["run", "digits", "--group", "g"], "--group is of a table: leave it out with a stream"),
         (["run", "digits", "--initial-tasks", "11"], "initial_tasks=11, but the stream has 10 tasks"),
         (["run", "digits", "--epochs", "9", "--adapt-every", "2"], "with 9 epochs; expected one of 3, 9"),

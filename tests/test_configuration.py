@@ -84,7 +84,7 @@ def test_the_papers_settings_are_the_defaults():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"widht": 3}, "'widht' is not known (did you mean 'width'?); known: components,"),
+        ({"widht": 3}, "'widht' is not known (did you mean 'width'?); known: structure,"),
         ({"width": "wide"}, "width='wide': expected a whole number, 1 or more"),
         ({"width": 0}, "width=0: expected a whole number"),
         ({"encoder": "big"}, "expected learned, fixed, shared or none"),

@@ -87,7 +87,7 @@ def test_the_command(tmp_path, capsys):
         (["sweep", "objects", "--algorithms", "x"], "algorithm 'x' is not known"),
         (
             ["sweep", "objects", "--adaptations", "fm", "--algorithms", "joint"],
-            "fm (frozen components) goes with",
+            "fm with soft-ordering goes with dynamic, compositional, alone, recommended",
         ),
     ],
 )

@@ -362,7 +362,8 @@ def structure_for(algorithm: object, usual: str = "soft-ordering") -> str:
     """What an algorithm has if no structure is chosen: the usual one of the stream, or the same with a scale
     and a shift."""
     scaled = f"{usual}-scaled"
-    return scaled if algorithm == "recommended" and scaled in COMBINING else usual
+    recommended = isinstance(algorithm, str) and algorithm == "recommended"
+    return scaled if recommended and scaled in COMBINING else usual
 
 
 def adaptation_of(algorithm: object) -> str:

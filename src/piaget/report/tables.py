@@ -186,29 +186,32 @@ def transfer(contents: Contents) -> Table:
 
 def components(contents: Contents) -> Table:
     """How many components there are in the end."""
+    events = contents.compute(metrics.component_events)
+    gone = events[events["event"] != metrics.BORN].groupby("run").size()
     table = Table(
         "components",
         "Number of learned components",
         "At the end, mean and standard error over seeds; learners that add components start with 4 by "
-        "default. Gone: removed, or merged into others.",
-        ["stream", "method", "components", "paper", "verdict", "tried", "kept", "gone"],
+        "default." + ("" if gone.empty else " Gone: removed, or merged into others."),
+        [
+            *("stream", "method", "components", "paper", "verdict", "tried", "kept"),
+            *([] if gone.empty else ["gone"]),
+        ],
     )
     by_run = contents.compute(metrics.candidates).groupby("run")["kept"]
-    events = contents.compute(metrics.component_events)
-    gone_by_run = events[events["event"] != metrics.BORN].groupby("run").size()
+    counted = [by_run.size(), by_run.sum(), *([] if gone.empty else [gone])]
     for group in contents.groups:
         structure, base, algorithm = group.first.parts
         if algorithm not in EXPANDING and not any(run.name in by_run.groups for run in group.runs):
             continue
         # A run may have had no reason to try one.
-        counts_by_run = (by_run.size(), by_run.sum(), gone_by_run)
-        tried, kept, gone = (counts.reindex(group.names, fill_value=0) for counts in counts_by_run)
+        counts = [each.reindex(group.names, fill_value=0) for each in counted]
         known = component_numbers()["components"].get(structure, {}).get(group.stream, {}).get(base)
         known = known if algorithm == "dynamic" and not group.variant else None
         values = list(group.of(contents.compute(metrics.components)).values())
         judgement = group.judged(values, known, TRIALS, True) if known else ""
         judgement = judgement.replace("better", "more").replace("worse", "fewer")
-        cells = [number(*group.summary(counts)) for counts in (tried, kept, gone)]
+        cells = [number(*group.summary(each)) for each in counts]
         learned = number(*mean_and_error(values))
         table.add(group.position, group.stream, group.label, learned, _reported(known), judgement, *cells)
     return table
