@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from piaget.errors import SettingError
+from piaget.method.choices import SINGLE
 from piaget.streams.grids import FEW_SHOT
 
 WINDOW = 15  # tasks, over which times are smoothed
@@ -30,6 +32,12 @@ class Measured:
     def __init__(self, folder: Path) -> None:
         self.name = folder.name
         self.seeds = [seed for seed in sorted(folder.glob("seed-*")) if read(seed / "tasks.csv")]
+
+    @property
+    def combines(self) -> bool:
+        """Does it have components to combine? A single network does not."""
+        structures = (json.loads((seed / "setting.json").read_text())["method"] for seed in self.seeds)
+        return not any(structure.partition("/")[0] in SINGLE for structure in structures)
 
     def of_tasks(self, column: str, window: int = 1) -> dict[int, float]:
         """A number of each task, by how many were learned: mean over seeds, median over a window."""
@@ -103,9 +111,11 @@ def draw(methods: Sequence[Measured], path: Path) -> None:
         ("accuracy just learned", "accuracy", 2 * WINDOW),
     )
     for axis, (title, column, window) in zip(axes.flat, of_tasks, strict=False):
-        for one in methods:
+        for m, one in enumerate(methods):
+            if column == "components" and not one.combines:
+                continue
             numbers = {n: v for n, v in one.of_tasks(column, window).items() if v == v}
-            axis.plot(list(numbers), list(numbers.values()), label=one.name)
+            axis.plot(list(numbers), list(numbers.values()), color=f"C{m}", label=one.name)
         axis.set(title=title, xlabel="tasks learned")
     axes[0, 0].set_ylim(0, None)
     axes[0, 0].legend(frameon=False, fontsize=8)
@@ -144,7 +154,7 @@ def table(methods: Iterable[Measured]) -> str:
         cells = [one.name, str(len(one.seeds)), str(last)]
         cells += [f"{statistics.median(part):.2f}" for part in (times[4:54], times[-50:])]
         cells += [f"{held[n]:.1f}" for n in (max(1, last // 2), last)]
-        cells += [f"{components[n]:.0f}" for n in (max(1, last // 2), last)]
+        cells += [f"{components[n]:.0f}" if one.combines else "-" for n in (max(1, last // 2), last)]
         cells += [f"{100 * value:.1f}" for value in kept] if kept else ["-", "-"]
         cells += [
             f"{100 * transfer[part][0]:.1f} ± {100 * transfer[part][1]:.1f}" if part in transfer else "-"
