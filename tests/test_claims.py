@@ -166,6 +166,14 @@ def test_less_training_and_smaller_networks_are_less(tmp_path, epochs, channels,
         assert cell.command.endswith("--seeds 5 --epochs 20 --set channels=8 --out results/again")
 
 
+def test_networks_of_other_sizes_are_not_compared(tmp_path):
+    small = {"components": "conv", "padding": 1, "channels": 8}
+    write(tmp_path, "cifar100", methods(dynamic=0.7), settings=small)
+    write(tmp_path, "cifar100", methods(joint=0.6, none=0.5), settings=small | {"channels": 50})
+    found = claim("All the algorithms conforming").check(selection_of(tmp_path))
+    assert found.verdict == UNTESTED
+
+
 def test_little_data(tmp_path):
     for size in (10, 100):
         common = {"options": {"train_size": size}, "epochs": 1000}

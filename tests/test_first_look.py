@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 
@@ -9,7 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from piaget.lab.folder import DIVERGED
+import piaget
+from piaget.lab.folder import DIVERGED, note
+from piaget.method.description import to_json
 from piaget.paper.names import in_words
 from piaget.report import statistics
 from piaget.report.ablation import ablation, variations
@@ -264,6 +267,17 @@ def test_parts_are_compared_with_the_reference_that_they_vary(tmp_path):
     assert naive.p == pytest.approx(3 * ps[0])  # the smallest of three, by Holm's method
     assert told["replay_size", "the usual value", "1"].test.p > 0.05
     assert len(ablation(contents_of(tmp_path)).rows) == 3
+
+
+def test_the_usual_value_is_named_where_it_is_known(tmp_path):
+    settings = piaget.Learner(algorithm="recommended", encoder="fixed").settings
+    learner = json.loads(json.dumps(to_json(settings)))
+    for name, chosen in {"a": {}, "b": {"expansion": "dropout"}, "c": {"encoder": "learned"}}.items():
+        write(tmp_path / name, "soft-ordering-scaled/fm/recommended", 0.9, 3, settings=chosen)
+        for path in (tmp_path / name).rglob("run.json"):
+            note(path.parent, learner=learner)
+    usual = {one.part: one.usual for one in variations(contents_of(tmp_path))}
+    assert usual == {"expansion": "second-attempt (as usual)", "encoder": "fixed (as usual)"}
 
 
 def test_what_parts_cost(tmp_path):

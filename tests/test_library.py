@@ -174,7 +174,10 @@ def test_a_library_has_a_folder_for_itself(tmp_path):
         learned().export_components(tmp_path)
     assert contents(tmp_path) == {"notes.txt": b"mine"}
     (tmp_path / "notes.txt").unlink()
-    for left in ("components-0123.safetensors", ".components.json.17.tmp"):  # of an export that was killed
+    for left in (
+        "components-0123456789abcdef.safetensors",
+        ".components.json.17.tmp",
+    ):  # of an export that was killed
         (tmp_path / left).write_text("half")
     learned().export_components(tmp_path)
     assert library.read_card(tmp_path).count == 2

@@ -9,6 +9,7 @@ import pytest
 import piaget
 from benchmarks.methods import variant
 from piaget.lab.configuration import configure
+from piaget.lab.folder import note, runs_below
 from piaget.paper.names import COMPARED, Method, goes_together, in_words, methods
 from tests.commands import said, words
 from tests.test_extending import SMALL
@@ -61,6 +62,31 @@ def test_a_structure_that_is_named_is_the_one_that_is_used(tmp_path, capsys):
     methods = [{"algorithm": "recommended"}, {"algorithm": "recommended", "structure": "soft-ordering"}]
     rows = piaget.lab.compare(methods, [("digits", {"tasks": 3})], [0], tmp_path / "c", epochs=2)
     assert {row["structure"] for row in rows} == {"soft-ordering", "soft-ordering-scaled"}
+
+
+def test_a_method_by_names_has_what_its_algorithm_has():
+    assert Method("fm", "recommended").structure == "soft-ordering-scaled"
+    assert Method("fm", "recommended", "soft-ordering").structure == "soft-ordering"
+    assert Method("er", "dynamic").structure == "soft-ordering"
+
+
+def test_runs_that_development_versions_noted_otherwise_go_on_as_they_are(tmp_path, capsys):
+    """They called the structure soft-ordering, and trained it scaled."""
+    run = "run --stream digits --algorithm recommended --epochs 2 --option tasks=4 --set width=8"
+    assert said(capsys, *words(run, out=tmp_path / "r")).code == 0
+    (path,) = (tmp_path / "r").rglob("run.json")
+    noted = json.loads(path.read_text())
+    assert noted["configuration"]["structure"] == "soft-ordering-scaled"
+    note(path.parent, configuration=noted["configuration"] | {"structure": "soft-ordering"})
+    assert '"soft-ordering"' in path.read_text()
+    (found,) = runs_below(tmp_path / "r")
+    assert found.configuration["structure"] == "soft-ordering-scaled"
+    rows = (path.parent / "rows.csv").read_bytes()
+    assert said(capsys, *words(run, out=tmp_path / "r")).code == 0  # it is done
+    assert (path.parent / "rows.csv").read_bytes() == rows
+    other = said(capsys, *words(run + " --structure soft-ordering", out=tmp_path / "r"))
+    assert other.code == 2
+    assert "'soft-ordering-scaled' there, 'soft-ordering' now" in other.err
 
 
 def test_sweeps_leave_it_out_where_dynamic_is_left_out():

@@ -50,7 +50,7 @@ def add(commands: Any) -> None:
         help="an experiment of the paper, or streams: see piaget list",
     )
     for name, text in (
-        ("structure", f"{', '.join(COMBINING)} (default: the paper's for the stream)"),
+        ("structure", f"{', '.join(COMBINING)} (default: the paper's for the stream; recommended: scaled)"),
         (
             "adaptation",
             f"{', '.join(BASES)}, or 'all' (default: er, recommended: fm; of a preset: all that it has)",
@@ -145,7 +145,13 @@ def _sweep(options: argparse.Namespace) -> int:
 def _what_goes(options: argparse.Namespace) -> str:
     """Which algorithms there are for the structures and adaptations that were asked for."""
     from piaget.paper.defaults import structure_of
+    from piaget.paper.presets import PRESETS
 
+    if options.streams[0] in PRESETS:
+        preset = PRESETS[options.streams[0]]
+        known = [entry.method for entry in preset.entries]
+        there = dict.fromkeys(f"{method.adaptation} with {method.algorithm}" for method in known)
+        return f"the preset {preset.name} has {', '.join(there)}"
     structures = options.structures or map(structure_of, options.streams)
     told = []
     for structure, base in itertools.product(dict.fromkeys(structures), options.adaptations or BASES):

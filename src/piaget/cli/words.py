@@ -119,7 +119,13 @@ WORDS = {
             _class_weight,
             ANSWERS,
         ),
-        Word("structure", "NAME", f"prior (default with --table), {', '.join(STRUCTURES)}", group=CHOICE),
+        Word(
+            "structure",
+            "NAME",
+            f"prior (default with --table), {', '.join(STRUCTURES)} (default: the paper's for the stream; "
+            "recommended: scaled)",
+            group=CHOICE,
+        ),
         Word("adaptation", "NAME", f"{', '.join(ADAPTATIONS)} (default: er; recommended: fm)", group=CHOICE),
         Word(
             "algorithm",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import asdict, fields
 from pathlib import Path
 
@@ -115,8 +116,11 @@ def _is_there(path: Path, card: Card) -> bool:
 
 
 def _plain(card: Card, name: str) -> str:
-    """A field of a card as a file has it."""
-    return json.dumps(asdict(card)[name], sort_keys=True)
+    """A field of a card as a file has it, but for the versions with which it was written."""
+    value = asdict(card)[name]
+    if name == "trained":
+        value = value | {"versions": None}
+    return json.dumps(value, sort_keys=True)
 
 
 def _check_empty(path: Path) -> None:
@@ -125,7 +129,7 @@ def _check_empty(path: Path) -> None:
     others = [
         name
         for name in found
-        if not name.startswith(".") and not (name.startswith(f"{NAME}-") and name.endswith(".safetensors"))
+        if not name.startswith(".") and not re.fullmatch(rf"{NAME}-[0-9a-f]{{16}}\.safetensors", name)
     ]
     if others:
         more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""

@@ -23,7 +23,7 @@ from piaget.data.typed_data import read, read_fields
 from piaget.data.unpacking import LARGEST
 from piaget.errors import LoadError
 from piaget.files import read_described
-from piaget.lab.folder import CONFIGURATION, DONE
+from piaget.lab.folder import CONFIGURATION, DONE, scaled_as_trained
 from piaget.lab.row_file import Extent
 
 FORMAT, VERSION = "collection of results", 1
@@ -103,7 +103,7 @@ class CollectedRun:
     @cached_property
     def configuration(self) -> dict[str, Any]:
         """What was asked for, and the seed."""
-        return self.setup["configuration"] | {"seed": self.seed}
+        return scaled_as_trained(self.setup["configuration"], self.setup["learner"]) | {"seed": self.seed}
 
     @property
     def seed(self) -> int:
@@ -219,5 +219,5 @@ def data_mark(fingerprints: Any) -> str | None:
 
 
 def as_text(value: Any) -> str:
-    """By which settings are compared: the same ones give the same text."""
+    """A text by which settings are compared: the same ones give the same."""
     return json.dumps(value, sort_keys=True)

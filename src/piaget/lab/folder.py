@@ -23,7 +23,7 @@ from piaget.lab import kept
 from piaget.lab.locks import at_work
 from piaget.lab.row_file import Extent, kept_bytes, rows_of, whole_lines
 from piaget.lab.unchanged import check_configuration, check_data, check_library
-from piaget.method.choices import upgraded_algorithm
+from piaget.method.choices import structure_for, upgraded_algorithm
 from piaget.scoring.rows import Row
 
 ACTIVE = ("new", "running")
@@ -220,9 +220,19 @@ def read_description(folder: Path) -> dict[str, Any]:
     return _upgraded(description)
 
 
+def scaled_as_trained(configuration: dict[str, Any], learner: dict[str, Any] | None) -> dict[str, Any]:
+    """Development versions of 0.2 took "soft-ordering" with "recommended" for the scaled structure."""
+    part = (learner or {}).get("structure")
+    scaled = isinstance(part, dict) and part.get("part") == "Scaled"
+    if configuration["algorithm"] != "recommended" or not scaled:
+        return configuration
+    return configuration | {"structure": structure_for("recommended", configuration["structure"])}
+
+
 def _upgraded(description: dict[str, Any]) -> dict[str, Any]:
     """What version 0.1 called "no-components" has another name now, with adaptations that store samples."""
     configuration, learner = description["configuration"], description.get("learner") or {}
+    description = description | {"configuration": scaled_as_trained(configuration, learner)}
     algorithm = learner.get("algorithm")
     now = upgraded_algorithm(algorithm, learner.get("adaptation"))
     if now != algorithm:

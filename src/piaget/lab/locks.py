@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -35,7 +36,7 @@ def only_one(folders: Sequence[Path]) -> Iterator[None]:
 def _no_folder(folder: Path, error: OSError) -> SettingError:
     """Why an output folder cannot be made."""
     places = (folder, *folder.parents)
-    file = next((place for place in places if place.exists() and not place.is_dir()), None)
+    file = next((place for place in places if os.path.exists(place) and not os.path.isdir(place)), None)
     if file is not None:
         return SettingError(f"{file} is a file; expected a folder for the output, or a name for a new one")
     return SettingError(f"the output folder {folder} cannot be made: {error.strerror}")

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from piaget.data.plain import is_whole, shown
+from piaget.data.plain import is_whole, plain, shown
 from piaget.errors import PiagetError, SettingError, suggestion, type_of
 from piaget.method.choices import (
     ADAPTATIONS,
@@ -210,7 +210,8 @@ def make_part(role: str, target: Any, fields: Mapping[str, Any], where: str) -> 
     return part
 
 
-PLAIN: Mapping[Any, Values] = {
+# What fields of a part may be annotated with, to be checked.
+KINDS: Mapping[Any, Values] = {
     bool: FLAG,
     int: Values("N", is_whole, "a whole number"),
     float: NUMBER,
@@ -221,21 +222,34 @@ PLAIN: Mapping[Any, Values] = {
 
 def check_types(role: str, target: Any, fields: Mapping[str, Any], where: str) -> None:
     """Raises an error if a field is annotated as a number, a text or the like, and given something else."""
-    hints = _hints(target if isinstance(target, type) else type(target))
+    hints, defaults = _hints(target if isinstance(target, type) else type(target))
     for name, value in fields.items():
         hint = hints.get(name)
         allowed = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-        if all(kind in PLAIN for kind in allowed) and not any(PLAIN[kind].allows(value) for kind in allowed):
-            expected = " or ".join(PLAIN[kind].expected for kind in allowed)
+        own_default = value is None and defaults.get(name, 0) is None  # n: int = None
+        if not own_default and not any(kind not in KINDS or _is_a(kind, value) for kind in allowed):
+            expected = " or ".join(KINDS[kind].expected for kind in allowed)
             raise SettingError(f"{role}.{name}={shown(value)}: expected {expected} ({where})")
 
 
-def _hints(target: type) -> dict[str, Any]:
-    """What the fields of a dataclass are annotated with; nothing, if its annotations cannot be read."""
+def _is_a(kind: Any, value: Any) -> bool:
+    """Is it of this type, or a number that is the same in it: 2.0 is a whole number, 1 is True?"""
+    value = plain(value)
+    if kind in (bool, int) and isinstance(value, int | float) and not isinstance(value, bool):
+        return value in (0, 1) if kind is bool else value % 1 == 0
+    return KINDS[kind].allows(value)
+
+
+def _hints(target: type) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the fields of a dataclass are annotated with, and their defaults; nothing, if its annotations
+    cannot be read."""
+    if not dataclasses.is_dataclass(target):
+        return {}, {}
     try:
-        return get_type_hints(target) if dataclasses.is_dataclass(target) else {}
+        hints = get_type_hints(target)
     except Exception:  # names that are imported for type checkers only, and whatever else stands there
-        return {}
+        return {}, {}
+    return hints, {one.name: one.default for one in dataclasses.fields(target)}
 
 
 def field_names(target: Any) -> list[str]:

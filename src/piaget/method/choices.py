@@ -295,6 +295,8 @@ def check_settings(settings: Mapping[str, Any], own: str = "an object") -> dict[
     checked = {}
     for name, value in settings.items():
         if name not in SETTINGS:
+            if name in METHOD:
+                raise SettingError(f"{name} is chosen by itself, not among the settings (--{name})")
             raise unknown_setting(name, dict.fromkeys((*METHOD, *SETTINGS)))
         about, value = SETTINGS[name].about, plain(value)
         if value is None or (about.part and not isinstance(value, str)):

@@ -7,7 +7,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from piaget.errors import SettingError
-from piaget.method.choices import ADAPTATIONS, EXPANDING, REPLAYING, SINGLE, STAGED, adaptation_of
+from piaget.method.choices import (
+    ADAPTATIONS,
+    EXPANDING,
+    REPLAYING,
+    SINGLE,
+    STAGED,
+    adaptation_of,
+    structure_for,
+)
 
 WITHOUT_REPLAY = set(ADAPTATIONS) - set(REPLAYING)
 BASES = {"er": "ER", "ewc": "EWC", "nft": "NFT", "fm": "FM"}
@@ -55,7 +63,11 @@ class Method:
 
     adaptation: str
     algorithm: str
-    structure: str = "soft-ordering"
+    structure: str = ""  # empty: what the algorithm has, if none is chosen
+
+    def __post_init__(self) -> None:
+        if not self.structure:
+            object.__setattr__(self, "structure", structure_for(self.algorithm))
 
     @property
     def name(self) -> str:

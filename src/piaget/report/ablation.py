@@ -116,13 +116,14 @@ def _shown(part: str, value: Any, group: Group) -> str:
 
 def _usual(part: str, run: ReportedRun) -> str:
     """What a run has where nothing was chosen, as far as its description tells."""
+    from piaget.method.description import to_json
     from piaget.method.registry import FAMILIES
 
     learner = run.description.get("learner") or {}
     value = learner.get(part, (learner.get("algorithm") or {}).get(part))
-    if isinstance(value, dict) and part in FAMILIES:
-        names = {type(one).__name__: name for name, one in FAMILIES[part].parts.items()}
-        value = names.get(value.get("part", ""))
+    if isinstance(value, dict):  # a part: by name, if it is one of the library's as it is
+        known = FAMILIES[part].parts if part in FAMILIES else {}
+        value = next((name for name, one in known.items() if to_json(one) == value), None)
     return "the usual value" if value is None else f"{value} (as usual)"
 
 

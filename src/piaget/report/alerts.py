@@ -101,7 +101,8 @@ def _failed(contents: Contents, stream: str) -> str:
 
 def _last_line(run: ReportedRun) -> str:
     """Of a traceback: the error itself."""
-    return (str(run.description.get("error") or "").strip().splitlines() or ["No error is noted"])[-1]
+    lines = str(run.description.get("error") or "").strip().splitlines() or ["No error is noted"]
+    return lines[-1].rstrip(".")
 
 
 def _unfinished(contents: Contents, stream: str) -> str:

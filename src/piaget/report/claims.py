@@ -150,6 +150,8 @@ def difference(
     )
     if first is None or second is None or first.group.first.work != second.group.first.work:
         return
+    if first.reduced != second.reduced:  # networks of other sizes
+        return
     one, two = (each.values(selection.contents, measure, unit) for each in (first, second))
     apart = other_data(first.group, second.group)
     fewer = fewer or (measure in (final, forward) and not first.group.higher_is_better)

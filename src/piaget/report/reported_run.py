@@ -12,7 +12,7 @@ from typing import Any
 from piaget.lab.collection import IRRELEVANT, CollectedRun, data_mark
 from piaget.lab.configuration import configure, is_prior
 from piaget.lab.folder import DIVERGED, RunFolder
-from piaget.method.choices import structure_for
+from piaget.method.choices import SINGLE
 from piaget.paper.defaults import PAPERS, own_data
 from piaget.paper.names import trials
 from piaget.paper.results import reported
@@ -165,7 +165,7 @@ class ReportedRun:
     @property
     def has_components(self) -> bool:
         """Which a task can choose from, and whose removal shows what they do."""
-        return self.parts[0] not in ("monolithic", "alone", "prior")
+        return self.parts[0] not in (*SINGLE, "prior")
 
     @property
     def variant(self) -> str:
@@ -191,9 +191,6 @@ class ReportedRun:
     def command(self) -> str:
         """Makes this run again."""
         chosen = self.configuration
-        # Development versions of 0.2 noted "soft-ordering" where a scale and a shift went with it.
-        scaled = structure_for(chosen["algorithm"], chosen["structure"])
-        chosen = chosen | ({"structure": scaled} if scaled == self.parts[0] else {})
         words = ["piaget", "run", *self._source()]
         for name in ("structure", "adaptation", "algorithm", "epochs", "every"):
             words += [f"--{name}", str(chosen[name])] if chosen.get(name) else []

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from piaget.lab.final_table import mean_and_error
+from piaget.method.choices import structure_for
 from piaget.paper.cells import PaperCell, cells
 from piaget.paper.defaults import structure_of
 from piaget.report.selection import Chosen, Measure, Selection, components, final, on_kind, reuse_at
@@ -81,7 +82,9 @@ def command(cell: PaperCell, chosen: Chosen | None = None) -> str:
     """Makes a cell; with the paper's data and seeds, if it was not run."""
     seeds = cell.trials if chosen is None else len(chosen.group.counted)
     words = ["piaget", "sweep", cell.stream]
-    words += ["--structures", cell.structure] if cell.structure != structure_of(cell.stream) else []
+    structure = structure_for(cell.algorithm, cell.structure)
+    usual = structure_of(cell.stream, cell.algorithm)
+    words += ["--structures", structure] if structure != usual else []
     words += ["--adaptations", cell.base, "--algorithms", cell.algorithm, "--seeds", str(seeds)]
     if chosen is not None:
         words += chosen.flags

@@ -28,7 +28,7 @@ function noteOnRuns() {
   const out = chosenRuns().filter((run) => !run.counted).length;
   const early = new Set(chosenRuns().filter((run) => run.counted && run.status !== "done").map((run) => run.stream));
   const names = [...early].map(streamName).join(", ");
-  return (out ? `${count(out, "unfinished run")} left out. ` : "") +
+  return (out ? `${count(out, "unfinished or failed run")} left out. ` : "") +
     (names ? `No run is finished on ${names}: numbers are of the tasks learned so far.` : "");
 }
 
