@@ -86,8 +86,12 @@ def test_the_command(tmp_path, capsys):
         ),
         (["sweep", "objects", "--algorithms", "x"], "algorithm 'x' is not known"),
         (
-            ["sweep", "objects", "--adaptations", "fm", "--algorithms", "joint"],
+            ["sweep", "digits", "--adaptations", "fm", "--algorithms", "joint"],
             "fm with soft-ordering goes with dynamic, compositional, alone, recommended",
+        ),
+        (
+            ["sweep", "objects", "--adaptations", "fm", "--algorithms", "joint"],
+            "none of these go together; the preset objects has er with dynamic, er with compositional",
         ),
     ],
 )
