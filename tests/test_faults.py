@@ -50,7 +50,7 @@ def tear(out, rng):
     if place is None:
         return
     for rows in out.glob("seed-*/rows.csv"):
-        if rng.random() < 0.5:
+        if rng.random() < 0.5 and not folder.is_done(rows.parent):  # one of a cohort may be
             with open(rows, "ab") as handle:
                 handle.write(b"digits,soft-ordering/er/dyn")
     if rng.random() < 0.5:

@@ -356,7 +356,7 @@ class Shown(QuietView):
 
 def test_the_time_that_is_left_of_a_sweep():
     """Cohorts tell of themselves, and of those that wait."""
-    method = Method("soft-ordering", "er", "joint")
+    method = Method("er", "joint")
     one, two, three = jobs = [Job("objects", method, (seed,)) for seed in range(3)]
     shown = Shown()
     overall = Overall(shown)

@@ -249,7 +249,10 @@ def _outcome(claim: Claim, found: Finding) -> tuple[str, str]:
     """Effect sizes: median over comparisons, and the range; which comparisons say what."""
     if not found.comparisons:
         return "", ""
-    means, digits = [one.mean for one in found.comparisons], 3 if "ratio" in claim.unit or "consistency" in claim.unit else 1
+    means, digits = (
+        [one.mean for one in found.comparisons],
+        3 if "ratio" in claim.unit or "consistency" in claim.unit else 1,
+    )
     middle, least, most = (f"{end(means):+.{digits}f}" for end in (statistics.median, min, max))
     effect = statistics.median(one.effect for one in found.comparisons)
     ours = f"{middle} ({least} to {most}) {claim.unit}; d {effect:+.1f}"

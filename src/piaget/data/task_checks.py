@@ -75,8 +75,8 @@ def _check_labels(where: str, labels: tuple[Any, ...], classes: int) -> None:
         raise TaskError(f"{where}: {len(labels)} labels for {classes} classes")
     for label in labels:
         if not isinstance(label, str | int | float) or label != label:
-            found = "None" if label is None else f"{shown(label)}, {type_of(label)}"
-            raise TaskError(f"{where}: a label is {found}; expected texts or numbers")
+            what = "None" if label is None else f"{shown(label)} is {type_of(label)}"
+            raise TaskError(f"{where}: label {what}; expected texts or numbers")
         if isinstance(label, str) and not _can_be_written(label):
             raise TaskError(f"{where}: label {label!r} is no text that can be written (Unicode)")
         if isinstance(label, int) and not -(2**63) <= label < 2**64:
