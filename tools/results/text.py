@@ -41,7 +41,7 @@ differed, about one cell in twenty would still not match, by chance; and with fe
 **Claims.** Two methods are compared seed by seed, on the same data: mean difference, Cohen's d (mean
 difference in standard deviations over seeds), paired t-test, corrected for all comparisons of a claim (Holm).
 A claim *holds* if the differences are on average as it says, significantly so in at least one comparison, and
-in none significantly the other way round.
+in none significantly the other way round; *(reduced)*: all of them are of reduced experiments, which tell less.
 """
 
 Notes = Mapping[str, str]
@@ -238,9 +238,9 @@ def _claims(selection: Selection, claims: Sequence[Claim]) -> str:
     for number, (claim, found) in enumerate(checked, 1):
         said = f"*{escaped(claim.sentence)}*" + (f" ({claim.where})" if claim.where else "")
         ours, outcome = _outcome(claim, found)
-        rows.append(
-            [str(number), f"{said}<br>{escaped(claim.reading)}", f"**{found.verdict}**", ours, outcome]
-        )
+        reduced = bool(found.comparisons) and all(one.reduced for one in found.comparisons)
+        verdict = f"**{found.verdict}**" + (" (reduced)" if reduced else "")
+        rows.append([str(number), f"{said}<br>{escaped(claim.reading)}", verdict, ours, outcome])
     head = ["", "claim, and how it is read", "verdict", "difference, Cohen's d", "comparisons"]
     return "\n".join([*parts, _table(head, rows)])
 
