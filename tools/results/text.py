@@ -41,7 +41,8 @@ differed, about one cell in twenty would still not match, by chance; and with fe
 **Claims.** Two methods are compared seed by seed, on the same data: mean difference, Cohen's d (mean
 difference in standard deviations over seeds), paired t-test, corrected for all comparisons of a claim (Holm).
 A claim *holds* if the differences are on average as it says, significantly so in at least one comparison, and
-in none significantly the other way round; *(reduced)*: all of them are of reduced experiments, which tell less.
+in none significantly the other way round. *(reduced)*: all comparisons are of reduced experiments, which tell
+less.
 """
 
 Notes = Mapping[str, str]
