@@ -12,11 +12,12 @@ from piaget.report.reading import read
 from piaget.report.selection import Selection
 from tests.made_runs import constant, write_run
 from tools.results.__main__ import main
-from tools.results.figures import ROWS, gains
+from tools.results.figures import ROWS, curves, gains
 from tools.results.recommended import rows
 
 ROOT = Path(__file__).parent.parent
 BASES = ("er", "ewc", "nft")
+METHOD = "soft-ordering/er/dynamic"
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +77,17 @@ def test_the_recommended_method_beside_the_best_of_the_papers(tmp_path):
     assert (row[4], row[6]) == ("NFT Dyn. + Comp.", "2")
     assert row[7:10] == ("+1.20 ± 0.12", "+5.20 ± 0.12", "-0.80 ± 0.12")
     assert row[10] == "1.00"
+
+
+def test_curves_of_several_streams_are_means_over_all_of_them(tmp_path):
+    """One is evaluated on the way, the other when tasks are done: only there is a mean of both."""
+    for seed in range(3):
+        for stream, every, level in (("mnist", 20, 0.9), ("fashion", None, 0.8)):
+            write_run(tmp_path, stream, METHOD, seed, constant(level), tasks=6, every=every)
+    figure = curves(selection_of(tmp_path))
+    assert figure is not None
+    levels = {round(float(y), 6) for line in figure.axes[0].lines for y in line.get_ydata()}
+    assert levels == {85.0}
 
 
 def test_the_same_results_give_the_same_files(collected, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 import pandas as pd
@@ -157,10 +158,10 @@ def curves(selection: Selection) -> Figure | None:
 
 
 def _mean(lines: list[pd.DataFrame]) -> pd.DataFrame:
-    """Over streams with the same epochs; of others, the first."""
-    if any(not line.index.equals(lines[0].index) for line in lines):
-        return lines[0]
-    return sum(lines[1:], lines[0]) / len(lines)
+    """Over streams, at the epochs that all of them have."""
+    common = reduce(pd.Index.intersection, (line.index for line in lines))
+    of_all = [line.loc[common] for line in lines]
+    return sum(of_all[1:], of_all[0]) / len(of_all)
 
 
 def forgetting(selection: Selection) -> Figure | None:
