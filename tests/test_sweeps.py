@@ -271,3 +271,10 @@ def test_runs_that_are_faster_alone_are_trained_one_after_the_other(tmp_path, mo
     shares = [progress.done for progress in seen]
     assert shares == sorted(shares)
     assert shares[-1] == 1
+
+
+def test_a_preset_says_what_it_does_not_have(monkeypatch, capsys):
+    """Its name may be a stream's, too: nothing that was asked for is dropped without a word."""
+    monkeypatch.setattr("piaget.cli.sweep.go", lambda jobs, options, code: 0)
+    assert main(["sweep", "combined", "--algorithms", "dynamic", "recommended"]) == 0
+    assert "combined has no recommended in this preset" in capsys.readouterr().err

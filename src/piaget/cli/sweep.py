@@ -137,8 +137,8 @@ def _sweep(options: argparse.Namespace) -> int:
     jobs = _preset(options) if is_preset else _product(options, code)
     if not jobs:
         raise SettingError(f"none of these go together; {_what_goes(options)}")
-    if particular and not is_preset:
-        _note_absent(jobs, options)
+    if particular:
+        _note_absent(jobs, options, "in this preset" if is_preset else "with this structure")
     return go(jobs, options, code)
 
 
@@ -221,13 +221,13 @@ def _fitting(settings: dict[str, Any], job: Job, jobs: Sequence[Job], code: Trus
     }
 
 
-def _note_absent(jobs: Sequence[Job], options: argparse.Namespace) -> None:
-    """Says which algorithms that were asked for do not go with a stream's structure."""
+def _note_absent(jobs: Sequence[Job], options: argparse.Namespace, where: str) -> None:
+    """Says which algorithms that were asked for a stream does not have there."""
     for stream in dict.fromkeys(job.stream for job in jobs):
         trained = {job.method.algorithm for job in jobs if job.stream == stream}
         absent = [algorithm for algorithm in options.algorithms if algorithm not in trained]
         if absent:
-            print(f"piaget: note: {stream} has no {', '.join(absent)} with this structure", file=sys.stderr)
+            print(f"piaget: note: {stream} has no {', '.join(absent)} {where}", file=sys.stderr)
 
 
 def _preset(options: argparse.Namespace) -> list[Job]:

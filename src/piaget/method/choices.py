@@ -52,6 +52,7 @@ EXPANDING = ("dynamic", "recommended")  # the algorithms that try a new componen
 STAGED = (*EXPANDING, "compositional")  # those that assimilate first, and adapt then
 ALGORITHMS = (*STAGED, "joint", "no-components", "no-components-frozen", "alone")
 FREEZING = ("recommended", "alone")  # those whose components stay as they are, if no adaptation is chosen
+SCALING = ("recommended",)  # those whose tasks have a scale and a shift, if no structure is chosen
 CompileMode = Literal["auto", "always", "never"]
 
 
@@ -364,8 +365,8 @@ def structure_for(algorithm: object, usual: str = "soft-ordering") -> str:
     """What an algorithm has if no structure is chosen: the usual one of the stream, or the same with a scale
     and a shift."""
     scaled = f"{usual}-scaled"
-    recommended = isinstance(algorithm, str) and algorithm == "recommended"
-    return scaled if recommended and scaled in COMBINING else usual
+    scales = isinstance(algorithm, str) and algorithm in SCALING
+    return scaled if scales and scaled in COMBINING else usual
 
 
 def adaptation_of(algorithm: object) -> str:
